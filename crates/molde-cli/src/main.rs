@@ -1,0 +1,2 @@
+//! The `molde` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! molde-constraint

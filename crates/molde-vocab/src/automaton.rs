@@ -1,0 +1,50 @@
+//! The byte side: what a constraint looks like before it knows of tokens.
+
+/// A state of a [`ByteAutomaton`]: an index into that automaton's own table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StateId(pub u32);
+
+impl StateId {
+    /// No continuation leads to acceptance. Every automaton reserves id 0 for it.
+    pub const DEAD: Self = Self(0);
+    /// The successor could not be decided within the limits. Every automaton reserves id 1 for
+    /// it. A token that leads here is masked out and counted, never silently allowed.
+    pub const UNDECIDED: Self = Self(1);
+
+    /// Whether this is a state one can continue from: neither dead nor undecided.
+    #[inline]
+    pub const fn is_live(self) -> bool {
+        self.0 > Self::UNDECIDED.0
+    }
+}
+
+/// A deterministic automaton over bytes, built lazily while it is walked.
+///
+/// An implementor guarantees:
+/// - **Co-accessible**: from every live state some byte string leads to acceptance, and
+///   [`completion`](Self::completion) returns one.
+/// - **Deterministic**: equal states have equal ids for the lifetime of the automaton, or until
+///   [`clear_cache`](Self::clear_cache) is called.
+pub trait ByteAutomaton {
+    /// The state before the first byte. Always live: what accepts nothing is refused earlier.
+    fn start(&mut self) -> StateId;
+
+    /// The state after `byte`. `DEAD` and `UNDECIDED` lead to themselves.
+    fn step(&mut self, state: StateId, byte: u8) -> StateId;
+
+    /// Whether the bytes read so far are a complete text.
+    fn is_accepting(&mut self, state: StateId) -> bool;
+
+    /// The only byte that may come next, if there is exactly one and the state does not accept.
+    fn forced_byte(&mut self, state: StateId) -> Option<u8>;
+
+    /// A shortest byte string that leads from `state` to acceptance; empty where it accepts.
+    fn completion(&mut self, state: StateId) -> Vec<u8>;
+
+    /// An estimate of the heap bytes held by the automaton's tables.
+    fn memory_usage(&self) -> usize;
+
+    /// Drops all cached states but `keep`, and returns its new id. Every other id is invalid
+    /// afterwards.
+    fn clear_cache(&mut self, keep: &[StateId]) -> Vec<StateId>;
+}
