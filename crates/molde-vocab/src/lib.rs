@@ -9,6 +9,8 @@
 
 mod automaton;
 mod constraint;
+mod mask;
 
 pub use automaton::{ByteAutomaton, StateId};
 pub use constraint::{ConstraintError, TokenConstraint, TokenId};
+pub use mask::{FEW_TOKENS, Iter, MaskKind, TokenMask};
