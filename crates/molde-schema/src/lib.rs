@@ -1,1 +1,3 @@
 //! molde-schema
+
+mod dfa;

@@ -1,0 +1,171 @@
+//! Minimal deterministic automata over bytes: the languages of scalars.
+//!
+//! A language is a set of *decoded* string contents in UTF-8, or of raw number texts. A [`Dfa`] is
+//! immutable, minimal, trimmed and canonically numbered, so two of them are equal exactly when
+//! their languages are, and can be interned by value.
+//!
+//! ```text
+//! states 1 (start) ─a─▶ 2 ─b─▶ 3 (accepts)      0 is dead and has no transitions;
+//!                                               every other state leads to acceptance
+//! ```
+//!
+//! # Invariants
+//! - State 0 is dead; the start state is 1, or 0 if the language is empty.
+//! - Every state but 0 is reachable and co-accessible.
+//! - Transitions are sparse: sorted disjoint byte ranges, none to state 0, neighbours merged.
+//! - Numbering is breadth first by byte order.
+//! - Every construction is bounded by [`DfaLimits`] and says which limit stopped it.
+
+mod lengths;
+mod limits;
+mod minimize;
+mod ops;
+mod raw;
+mod shortest;
+#[cfg(test)]
+pub(crate) mod tests;
+mod words;
+
+pub(crate) use lengths::Lengths;
+pub(crate) use limits::{DfaError, DfaLimits};
+pub(crate) use minimize::minimize;
+pub(crate) use raw::{RawDfa, Transition};
+
+/// A minimal, trimmed, canonically numbered deterministic automaton over bytes.
+///
+/// `Eq` and `Hash` are equality of languages. Cloning copies the tables: share it behind `Arc`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Dfa {
+    /// `transitions[offsets[s]..offsets[s + 1]]` belong to state `s`.
+    offsets: Box<[u32]>,
+    transitions: Box<[Transition]>,
+    accepting: Box<[bool]>,
+    /// Fewest bytes to acceptance: a function of the rest, kept because every witness asks for it.
+    distance: Box<[u32]>,
+}
+
+impl Dfa {
+    /// The dead state.
+    pub(crate) const DEAD: u32 = 0;
+
+    /// The automaton that accepts nothing.
+    pub(crate) fn empty() -> Self {
+        Self::from_canonical(RawDfa::new())
+    }
+
+    /// Every string: all valid UTF-8, the empty one included.
+    ///
+    /// Its accepting state is at every character boundary, and only there.
+    pub(crate) fn any_string() -> Self {
+        // Table 3-7 of the Unicode Standard: well-formed UTF-8 byte sequences. State 1 is the
+        // start, 2, 3 and 4 await one, two and three plain continuation bytes, the others await
+        // a second byte from a narrower range.
+        let mut raw = RawDfa::new();
+        let mut state = |accepting: bool, transitions: &[(u8, u8, u32)]| {
+            raw.accepting.push(accepting);
+            raw.offsets.push(raw.transitions.len() as u32);
+            for &(lo, hi, target) in transitions {
+                raw.push_transition(lo, hi, target);
+            }
+        };
+        state(
+            true,
+            &[
+                (0x00, 0x7F, 1),
+                (0xC2, 0xDF, 2),
+                (0xE0, 0xE0, 5),
+                (0xE1, 0xEC, 3),
+                (0xED, 0xED, 6),
+                (0xEE, 0xEF, 3),
+                (0xF0, 0xF0, 7),
+                (0xF1, 0xF3, 4),
+                (0xF4, 0xF4, 8),
+            ],
+        );
+        state(false, &[(0x80, 0xBF, 1)]);
+        state(false, &[(0x80, 0xBF, 2)]);
+        state(false, &[(0x80, 0xBF, 3)]);
+        state(false, &[(0xA0, 0xBF, 2)]);
+        state(false, &[(0x80, 0x9F, 2)]);
+        state(false, &[(0x90, 0xBF, 3)]);
+        state(false, &[(0x80, 0x8F, 3)]);
+        minimize(&raw, 1, &DfaLimits::default()).expect("eight states are within every limit")
+    }
+
+    /// Takes over an automaton that already is minimal, trimmed and numbered.
+    fn from_canonical(raw: RawDfa) -> Self {
+        Self {
+            distance: shortest::distances(&raw).into_boxed_slice(),
+            offsets: raw.offsets.into_boxed_slice(),
+            transitions: raw.transitions.into_boxed_slice(),
+            accepting: raw.accepting.into_boxed_slice(),
+        }
+    }
+
+    /// The state before the first byte: 1, or 0 if the language is empty.
+    pub(crate) fn start(&self) -> u32 {
+        u32::from(self.accepting.len() > 1)
+    }
+
+    /// The state after `byte`; 0 leads to itself. O(log ranges of the state).
+    #[inline]
+    pub(crate) fn step(&self, state: u32, byte: u8) -> u32 {
+        let transitions = self.transitions(state);
+        let at = transitions.partition_point(|t| t.hi < byte);
+        match transitions.get(at) {
+            Some(transition) if transition.lo <= byte => transition.target,
+            _ => Self::DEAD,
+        }
+    }
+
+    /// The state after all of `bytes`.
+    pub(crate) fn step_all(&self, state: u32, bytes: &[u8]) -> u32 {
+        bytes.iter().fold(state, |s, &byte| self.step(s, byte))
+    }
+
+    /// Whether what led to `state` is a word of the language.
+    #[inline]
+    pub(crate) fn is_accepting(&self, state: u32) -> bool {
+        self.accepting[state as usize]
+    }
+
+    /// Whether `word` is in the language.
+    pub(crate) fn accepts(&self, word: impl AsRef<[u8]>) -> bool {
+        self.is_accepting(self.step_all(self.start(), word.as_ref()))
+    }
+
+    /// The transitions of a state in byte order: disjoint ranges, each to a live state.
+    pub(crate) fn transitions(&self, state: u32) -> &[Transition] {
+        let state = state as usize;
+        &self.transitions[self.offsets[state] as usize..self.offsets[state + 1] as usize]
+    }
+
+    /// Number of states, the dead one included: valid states are `0..states()`.
+    pub(crate) fn states(&self) -> usize {
+        self.accepting.len()
+    }
+
+    /// Number of transitions, one a range.
+    pub(crate) fn transition_count(&self) -> usize {
+        self.transitions.len()
+    }
+
+    /// Whether nothing is accepted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.accepting.len() == 1
+    }
+
+    /// Whether every string (all valid UTF-8) is accepted.
+    pub(crate) fn is_universal(&self) -> bool {
+        // The minimal automaton of all strings has eight live states: cheap to build and compare.
+        self.states() == 9 && *self == Self::any_string()
+    }
+
+    /// Heap bytes held by the tables.
+    pub(crate) fn memory_usage(&self) -> usize {
+        size_of_val(&*self.offsets)
+            + size_of_val(&*self.transitions)
+            + size_of_val(&*self.accepting)
+            + size_of_val(&*self.distance)
+    }
+}
