@@ -9,8 +9,16 @@
 
 mod automaton;
 mod constraint;
+mod error;
 mod mask;
+mod segmenter;
+mod trie;
+mod vocabulary;
 
 pub use automaton::{ByteAutomaton, StateId};
 pub use constraint::{ConstraintError, TokenConstraint, TokenId};
-pub use mask::{FEW_TOKENS, Iter, MaskKind, TokenMask};
+pub use error::VocabularyError;
+pub use mask::{FEW_TOKENS, MaskIter, MaskKind, TokenMask};
+pub use segmenter::Segmenter;
+pub use trie::{TokenTrie, TrieVisitor};
+pub use vocabulary::{TokenEntry, Vocabulary};

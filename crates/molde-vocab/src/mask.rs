@@ -141,11 +141,11 @@ impl TokenMask {
     }
 
     /// The tokens in ascending order.
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> MaskIter<'_> {
         match &self.tokens {
-            Tokens::List(list) => Iter(IterState::List(list.iter())),
+            Tokens::List(list) => MaskIter(MaskIterState::List(list.iter())),
             Tokens::Bits { words, .. } => {
-                Iter(IterState::Bits { words, base: 0, current: words.first().copied() })
+                MaskIter(MaskIterState::Bits { words, base: 0, current: words.first().copied() })
             }
         }
     }
@@ -282,31 +282,31 @@ impl TokenMask {
 
 impl<'a> IntoIterator for &'a TokenMask {
     type Item = TokenId;
-    type IntoIter = Iter<'a>;
+    type IntoIter = MaskIter<'a>;
 
-    fn into_iter(self) -> Iter<'a> {
+    fn into_iter(self) -> MaskIter<'a> {
         self.iter()
     }
 }
 
 /// The tokens of a [`TokenMask`] in ascending order.
 #[derive(Clone, Debug)]
-pub struct Iter<'a>(IterState<'a>);
+pub struct MaskIter<'a>(MaskIterState<'a>);
 
 /// `Bits`: `current` is what is left of `words[0]`, whose lowest bit is token `base`.
 #[derive(Clone, Debug)]
-enum IterState<'a> {
+enum MaskIterState<'a> {
     List(std::slice::Iter<'a, TokenId>),
     Bits { words: &'a [u64], base: TokenId, current: Option<u64> },
 }
 
-impl Iterator for Iter<'_> {
+impl Iterator for MaskIter<'_> {
     type Item = TokenId;
 
     fn next(&mut self) -> Option<TokenId> {
         match &mut self.0 {
-            IterState::List(list) => list.next().copied(),
-            IterState::Bits { words, base, current } => loop {
+            MaskIterState::List(list) => list.next().copied(),
+            MaskIterState::Bits { words, base, current } => loop {
                 let word = (*current)?;
                 if word != 0 {
                     *current = Some(word & (word - 1));
