@@ -4,8 +4,6 @@
 //! transitions costs O(m log m): A. Valmari, "Fast brief practical DFA minimization",
 //! Information Processing Letters 112 (2012).
 
-use rustc_hash::FxHashMap;
-
 use super::{Dfa, DfaError, DfaLimits, RawDfa};
 
 /// A partition of `0..n` that can be refined by marking elements and splitting off the marked.
@@ -137,7 +135,15 @@ pub(crate) fn minimize(raw: &RawDfa, start: u32, limits: &DfaLimits) -> Result<D
         }
     }
     let blocks = refine(raw, &states, &tails, &heads, &labels);
-    Ok(canonical(raw, start, &dense, &states, &blocks))
+    Ok(canonical(
+        raw,
+        start,
+        |state| {
+            let element = dense[state as usize];
+            (element != u32::MAX).then(|| blocks.set[element as usize])
+        },
+        |block| states[blocks.elements[blocks.first[block as usize] as usize] as usize],
+    ))
 }
 
 /// The coarsest partition of the states that acceptance and transitions respect.
@@ -213,34 +219,37 @@ fn refine(raw: &RawDfa, states: &[u32], tails: &[u32], heads: &[u32], labels: &[
     blocks
 }
 
-/// Numbers the blocks breadth first from the start state, which becomes 1.
-fn canonical(raw: &RawDfa, start: u32, dense: &[u32], states: &[u32], blocks: &Partition) -> Dfa {
-    let block_of = |state: u32| {
-        let element = dense[state as usize];
-        (element != u32::MAX).then(|| blocks.set[element as usize])
-    };
-    let mut ids: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut order = Vec::new();
+/// Numbers blocks of states breadth first from the start state's, which becomes 1.
+///
+/// `block_of` gives the block of a state, `None` for a dead one; `member_of` gives some state of a
+/// block. The blocks must be those of the minimal automaton, and the start state live.
+pub(super) fn canonical(
+    raw: &RawDfa,
+    start: u32,
+    block_of: impl Fn(u32) -> Option<u32>,
+    member_of: impl Fn(u32) -> u32,
+) -> Dfa {
+    let mut ids = vec![0u32; raw.len()];
     let start_block = block_of(start).expect("the start state is live");
-    ids.insert(start_block, 1);
-    order.push(start_block);
+    ids[start_block as usize] = 1;
+    let mut order = vec![start_block];
     let mut out = RawDfa::new();
     let mut next = 0;
     while next < order.len() {
-        let block = order[next] as usize;
+        let member = member_of(order[next]);
         next += 1;
-        let member = states[blocks.elements[blocks.first[block] as usize] as usize];
         out.accepting.push(raw.accepting[member as usize]);
         out.offsets.push(out.transitions.len() as u32);
         for transition in raw.transitions(member) {
             let Some(target) = block_of(transition.target) else {
                 continue;
             };
-            let id = *ids.entry(target).or_insert_with(|| {
+            let id = &mut ids[target as usize];
+            if *id == 0 {
                 order.push(target);
-                order.len() as u32
-            });
-            out.push_transition(transition.lo, transition.hi, id);
+                *id = order.len() as u32;
+            }
+            out.push_transition(transition.lo, transition.hi, *id);
         }
     }
     Dfa::from_canonical(out)

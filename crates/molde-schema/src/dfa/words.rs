@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{Dfa, DfaError, DfaLimits, RawDfa, minimize::minimize};
+use super::{Dfa, DfaError, DfaLimits, RawDfa, minimize::canonical};
 
 /// A node on the path of the last word: it may still change.
 #[derive(Default)]
@@ -54,6 +54,9 @@ impl Dfa {
     {
         let limits = &DfaLimits { max_states: limits.max_transitions, ..*limits };
         let mut words: Vec<W> = words.into_iter().collect();
+        if words.is_empty() {
+            return Ok(Self::empty());
+        }
         words.sort_unstable_by(|a, b| a.as_ref().cmp(b.as_ref()));
         let mut frozen = Frozen { raw: RawDfa::new(), ids: FxHashMap::default() };
         let mut path = vec![OpenNode::default()];
@@ -69,7 +72,8 @@ impl Dfa {
         close(&mut path, previous, 0, &mut frozen, limits)?;
         let root = path.pop().expect("the root is still open");
         let start = frozen.freeze(root, limits)?;
-        minimize(&frozen.raw, start, limits)
+        // Already minimal, and every state leads to the word it was made for.
+        Ok(canonical(&frozen.raw, start, Some, |state| state))
     }
 
     /// Exactly one word.
