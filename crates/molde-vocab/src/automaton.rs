@@ -35,10 +35,12 @@ pub trait ByteAutomaton {
     /// Whether the bytes read so far are a complete text.
     fn is_accepting(&mut self, state: StateId) -> bool;
 
-    /// The only byte that may come next, if there is exactly one and the state does not accept.
+    /// The only byte whose successor is not dead, if there is exactly one and the state does not
+    /// accept. `None` is always a correct answer where finding out is too expensive.
     fn forced_byte(&mut self, state: StateId) -> Option<u8>;
 
-    /// A shortest byte string that leads from `state` to acceptance; empty where it accepts.
+    /// A shortest byte string that leads from `state` to acceptance, through live states only;
+    /// empty where it accepts. The same state gives the same string every time.
     fn completion(&mut self, state: StateId) -> Vec<u8>;
 
     /// An estimate of the heap bytes held by the automaton's tables.

@@ -17,6 +17,25 @@ pub enum ConstraintError {
         /// Index, in the token's bytes, of the first byte that cannot follow.
         byte_offset: usize,
     },
+    /// The token's bytes could follow, but the text that is forced here is written in the
+    /// tokenizer's own segmentation, which begins with another token.
+    #[error("token {token} is not how the tokenizer writes the forced text: expected {expected}")]
+    NotCanonical {
+        /// The token that was offered.
+        token: TokenId,
+        /// The only token in the mask.
+        expected: TokenId,
+    },
+    /// The token has no text (control, unused, unknown, or empty), and it is not an end-of-turn
+    /// token that could end the text here.
+    #[error(
+        "token {token} has no text: only text tokens, and end-of-turn tokens where the text is \
+         complete, are allowed"
+    )]
+    NotText {
+        /// The token that was offered.
+        token: TokenId,
+    },
     /// No token of the vocabulary continues the text, although it is not complete.
     #[error("no token of the vocabulary continues the text, although it is not complete")]
     NoTokenAllowed,
@@ -59,13 +78,18 @@ pub trait TokenConstraint: Send {
     /// token it has chosen, and only when the answer is no for the whole mask.
     fn fits(&mut self, token: TokenId, remaining_tokens: usize) -> bool;
 
-    /// Number of tokens with which the text can be completed from here: 0 where it is complete.
+    /// Number of tokens with which the text can be completed from here: 0 where it is complete,
+    /// `usize::MAX` where the vocabulary cannot spell any completion.
+    ///
+    /// A promise, not only an estimate: while it is positive, some token of the mask leads to a
+    /// state where it is at least one less.
     fn completion_tokens(&mut self) -> usize;
 
     /// Advances by one token.
     ///
     /// # Errors
-    /// [`ConstraintError::TokenNotAllowed`] if the token is not in the mask; the state is then
+    /// [`ConstraintError::TokenNotAllowed`], [`NotCanonical`](ConstraintError::NotCanonical) or
+    /// [`NotText`](ConstraintError::NotText) if the token is not in the mask; the state is then
     /// unchanged.
     fn accept(&mut self, token: TokenId) -> Result<(), ConstraintError>;
 
