@@ -1,0 +1,257 @@
+//! What is known of each state of the automaton: its mask, its forced token, its completion.
+//!
+//! Everything here is a function of the state alone, so that it does not matter in which order
+//! states are met, whether forced tokens are skipped, or when caches are dropped.
+
+use std::sync::Arc;
+
+use molde_vocab::{ByteAutomaton, StateId, TokenId, TokenMask, TrieVisitor, Vocabulary};
+use rustc_hash::FxHashMap;
+
+use crate::MatcherOptions;
+use crate::canonical::Canonical;
+use crate::completion::Completion;
+
+/// An automaton, a vocabulary, and what has been found out about the two.
+#[derive(Clone, Debug)]
+pub(crate) struct StateTable<A> {
+    pub(crate) automaton: A,
+    pub(crate) vocabulary: Arc<Vocabulary>,
+    pub(crate) options: MatcherOptions,
+    pub(crate) facts: FxHashMap<StateId, Facts>,
+    /// First canonical token of a forced run, by run and continuations.
+    pub(crate) segmented: FxHashMap<Box<[u8]>, Canonical>,
+    /// Estimate of the heap bytes of `facts` and `segmented`.
+    pub(crate) cache_bytes: usize,
+    /// Above this the automaton is cleared: its limit, or more if live states need it.
+    automaton_threshold: usize,
+    words: Vec<u64>,
+    walk_stack: Vec<StateId>,
+}
+
+/// What is known of one state; `None` is not known yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Facts {
+    mask: Option<StateMask>,
+    can_go_on: Option<bool>,
+    pub(crate) canonical: Option<Canonical>,
+    pub(crate) continuations: Option<Arc<[String]>>,
+    pub(crate) completion: Option<Completion>,
+    pub(crate) completion_start: Option<Arc<[u8]>>,
+}
+
+/// The mask of a state.
+#[derive(Clone, Debug)]
+pub(crate) struct StateMask {
+    pub(crate) mask: Arc<TokenMask>,
+    /// Tokens left out because their successor was not decided.
+    pub(crate) undecided: u32,
+}
+
+/// Where a token leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To this live state.
+    To(StateId),
+    /// Nowhere: the byte at this offset has no continuation.
+    Dead { byte_offset: usize },
+    /// Not decided at the byte at this offset.
+    Undecided { byte_offset: usize },
+}
+
+impl<A: ByteAutomaton> StateTable<A> {
+    pub(crate) fn new(automaton: A, vocabulary: Arc<Vocabulary>, options: MatcherOptions) -> Self {
+        let words = vec![0; vocabulary.len().div_ceil(u64::BITS as usize)];
+        Self {
+            automaton,
+            vocabulary,
+            options,
+            facts: FxHashMap::default(),
+            segmented: FxHashMap::default(),
+            cache_bytes: 0,
+            automaton_threshold: options.limits.max_automaton_bytes,
+            words,
+            walk_stack: Vec::new(),
+        }
+    }
+
+    /// The mask of a live state.
+    pub(crate) fn mask(&mut self, state: StateId) -> StateMask {
+        if let Some(Facts { mask: Some(known), .. }) = self.facts.get(&state) {
+            return known.clone();
+        }
+        let (mask, undecided) = match self.canonical_token(state) {
+            Some(token) => (TokenMask::from_tokens(self.vocabulary.len(), [token]), 0),
+            None => self.walk(state),
+        };
+        self.cache_bytes += size_of::<TokenMask>() + mask.memory_usage();
+        let mask = StateMask { mask: Arc::new(mask), undecided };
+        self.facts_mut(state).mask = Some(mask.clone());
+        mask
+    }
+
+    /// The mask of all tokens whose bytes fit, and the number of undecided ones.
+    fn walk(&mut self, state: StateId) -> (TokenMask, u32) {
+        let mut walk =
+            MaskWalk { automaton: &mut self.automaton, words: &mut self.words, undecided: 0 };
+        self.vocabulary.trie().walk(&mut walk, state, &mut self.walk_stack);
+        let undecided = walk.undecided;
+        if self.automaton.is_accepting(state) {
+            for &token in self.vocabulary.end_of_turn() {
+                set_bit(&mut self.words, token);
+            }
+        }
+        let mask = TokenMask::from_words(self.vocabulary.len(), &self.words);
+        self.words.fill(0);
+        (mask, undecided)
+    }
+
+    /// The tokens of the mask with which the text can be completed in `remaining` tokens, end of
+    /// turn not counted.
+    pub(crate) fn mask_within(&mut self, state: StateId, remaining: usize) -> TokenMask {
+        if let Some(token) = self.canonical_token(state) {
+            let fits = matches!(self.step_token(state, token), Some(Step::To(end))
+                if self.completes_within(end, remaining));
+            return TokenMask::from_tokens(self.vocabulary.len(), fits.then_some(token));
+        }
+        let mut walk = EndsWalk { automaton: &mut self.automaton, ends: Vec::new() };
+        self.vocabulary.trie().walk(&mut walk, state, &mut self.walk_stack);
+        let ends = walk.ends;
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let mut allowed: Vec<TokenId> = Vec::new();
+        // Neighbours in the trie mostly lead to the same state.
+        let mut last = None;
+        for (token, end) in ends {
+            let fits = match last {
+                Some((state, fits)) if state == end => fits,
+                _ => self.completes_within(end, remaining),
+            };
+            last = Some((end, fits));
+            if fits {
+                allowed.push(token);
+            }
+        }
+        if self.automaton.is_accepting(state) {
+            allowed.extend(vocabulary.end_of_turn());
+        }
+        TokenMask::from_tokens(vocabulary.len(), allowed)
+    }
+
+    /// Whether one token that leads to `end` and a completion from there fit into `remaining`.
+    pub(crate) fn completes_within(&mut self, end: StateId, remaining: usize) -> bool {
+        self.completion_tokens(end).is_some_and(|tokens| tokens < remaining)
+    }
+
+    /// Where a text token leads from a live state; `None` for a token without text.
+    pub(crate) fn step_token(&mut self, state: StateId, token: TokenId) -> Option<Step> {
+        let bytes = self.vocabulary.token_bytes(token).filter(|bytes| !bytes.is_empty())?;
+        let mut state = state;
+        for (byte_offset, &byte) in bytes.iter().enumerate() {
+            state = self.automaton.step(state, byte);
+            match state {
+                StateId::DEAD => return Some(Step::Dead { byte_offset }),
+                StateId::UNDECIDED => return Some(Step::Undecided { byte_offset }),
+                _ => {}
+            }
+        }
+        Some(Step::To(state))
+    }
+
+    /// Whether some byte leads from `state` to a live state.
+    pub(crate) fn can_go_on(&mut self, state: StateId) -> bool {
+        if let Some(Facts { can_go_on: Some(known), .. }) = self.facts.get(&state) {
+            return *known;
+        }
+        let answer = (0..=u8::MAX).any(|byte| self.automaton.step(state, byte).is_live());
+        self.facts_mut(state).can_go_on = Some(answer);
+        answer
+    }
+
+    /// The facts of a state, to be added to.
+    pub(crate) fn facts_mut(&mut self, state: StateId) -> &mut Facts {
+        self.facts.entry(state).or_insert_with(|| {
+            self.cache_bytes += size_of::<(StateId, Facts)>();
+            Facts::default()
+        })
+    }
+
+    /// Drops what exceeds the limits. `history` are the states that must survive; they are
+    /// replaced by their new ids if the automaton was cleared.
+    pub(crate) fn enforce_limits(&mut self, history: &mut [StateId]) {
+        if self.automaton.memory_usage() > self.automaton_threshold {
+            // What was promised about completions stays, whatever the automaton answers later.
+            let plans: Vec<_> = history.iter().map(|&state| self.completion_plan(state)).collect();
+            let renewed = self.automaton.clear_cache(history);
+            debug_assert_eq!(renewed.len(), history.len(), "an automaton keeps what it is told to");
+            history.iter_mut().zip(renewed).for_each(|(state, new)| *state = new);
+            self.clear_facts();
+            for (&state, plan) in history.iter().zip(&plans) {
+                self.restore_completion_plan(state, plan);
+            }
+            self.automaton_threshold =
+                self.options.limits.max_automaton_bytes.max(2 * self.automaton.memory_usage());
+        } else if self.cache_bytes > self.options.limits.max_cache_bytes {
+            self.clear_facts();
+        }
+    }
+
+    fn clear_facts(&mut self) {
+        self.facts = FxHashMap::default();
+        self.segmented = FxHashMap::default();
+        self.cache_bytes = 0;
+    }
+}
+
+/// Sets the bit of every token that leads to a live state.
+struct MaskWalk<'a, A> {
+    automaton: &'a mut A,
+    words: &'a mut [u64],
+    undecided: u32,
+}
+
+impl<A: ByteAutomaton> TrieVisitor for MaskWalk<'_, A> {
+    type State = StateId;
+
+    #[inline]
+    fn enter(&mut self, state: StateId, byte: u8) -> Option<StateId> {
+        // Undecided states are gone through, so that their tokens are counted.
+        if state == StateId::UNDECIDED {
+            return Some(state);
+        }
+        let next = self.automaton.step(state, byte);
+        (next != StateId::DEAD).then_some(next)
+    }
+
+    #[inline]
+    fn token(&mut self, token: TokenId, state: StateId) {
+        if state == StateId::UNDECIDED {
+            self.undecided += 1;
+        } else {
+            set_bit(self.words, token);
+        }
+    }
+}
+
+/// Lists every token that leads to a live state, with that state.
+struct EndsWalk<'a, A> {
+    automaton: &'a mut A,
+    ends: Vec<(TokenId, StateId)>,
+}
+
+impl<A: ByteAutomaton> TrieVisitor for EndsWalk<'_, A> {
+    type State = StateId;
+
+    fn enter(&mut self, state: StateId, byte: u8) -> Option<StateId> {
+        let next = self.automaton.step(state, byte);
+        next.is_live().then_some(next)
+    }
+
+    fn token(&mut self, token: TokenId, state: StateId) {
+        self.ends.push((token, state));
+    }
+}
+
+#[inline]
+fn set_bit(words: &mut [u64], token: TokenId) {
+    words[(token / u64::BITS) as usize] |= 1 << (token % u64::BITS);
+}
