@@ -1,1 +1,53 @@
-//! molde-infer
+//! Qwen2 on the CPU: model files in, greedy tokens out.
+//!
+//! ```text
+//! GGUF file ──────────▶ ┐                 ┌─▶ Model ─────────┐
+//! safetensors folder ─▶ ┴─ LoadedModel ───┼─▶ Tokenizer ─────┼─▶ generate(…, &mut KvCache,
+//!                                         └─▶ ChatTemplate ──┘       Option<TokenConstraint>)
+//! ```
+//!
+//! # Invariants
+//! - [`Model`], [`Tokenizer`] and [`ChatTemplate`] are immutable and shared behind `Arc`; all
+//!   state of a sequence is in its [`KvCache`] and its constraint, both explicit `&mut`.
+//! - Everything in a file is checked before it is used: a damaged or hostile file is an
+//!   [`InferError`], never a panic, and never costs more memory than a small multiple of its size.
+//! - User text never becomes a control token ([`Tokenizer::encode_text`], [`ChatTemplate`]).
+//! - Nothing is ever cut silently: what does not fit the context is an error with both numbers.
+//! - A token outside the constraint's mask is never written.
+//!
+//! # What it does not know
+//! JSON, schemas, prompts, downloads. A constraint is only a
+//! [`TokenConstraint`](molde_vocab::TokenConstraint).
+
+mod attention;
+mod byte_level;
+mod chat;
+mod checkpoint;
+mod config;
+mod error;
+mod generate;
+mod gguf;
+mod gguf_checkpoint;
+mod interrupt;
+mod kv_cache;
+mod linear;
+mod load;
+mod mmap;
+mod model;
+mod safetensors_checkpoint;
+mod sampler;
+mod text_stream;
+mod tokenizer;
+mod tokenizer_parts;
+
+pub use chat::{ChatTemplate, Message, Role, SpecialTokens};
+pub use checkpoint::Precision;
+pub use config::ModelConfig;
+pub use error::InferError;
+pub use generate::{End, GenerateRequest, Generation, Timings, TokenEvent, Usage, generate};
+pub use interrupt::{CancelHandle, Interrupt};
+pub use kv_cache::KvCache;
+pub use load::LoadedModel;
+pub use model::{Model, ModelOptions};
+pub use text_stream::TextStream;
+pub use tokenizer::Tokenizer;

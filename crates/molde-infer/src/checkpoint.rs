@@ -1,0 +1,119 @@
+//! The weights of a model as its file has them: one view over GGUF and safetensors.
+
+use candle_core::Tensor;
+
+use crate::InferError;
+use crate::linear::Weight;
+
+/// A weight of a Qwen2 model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Embedding,
+    OutputNorm,
+    Head,
+    Layer(usize, LayerRole),
+}
+
+/// A weight of one layer, named as in the checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LayerRole {
+    InputNorm,
+    QProj,
+    QBias,
+    KProj,
+    KBias,
+    VProj,
+    VBias,
+    OProj,
+    PostAttentionNorm,
+    GateProj,
+    UpProj,
+    DownProj,
+}
+
+impl Role {
+    /// The name in a safetensors checkpoint.
+    pub(crate) fn safetensors_name(self) -> String {
+        use LayerRole as L;
+        let (layer, role) = match self {
+            Self::Embedding => return "model.embed_tokens.weight".to_owned(),
+            Self::OutputNorm => return "model.norm.weight".to_owned(),
+            Self::Head => return "lm_head.weight".to_owned(),
+            Self::Layer(layer, role) => (layer, role),
+        };
+        let name = match role {
+            L::InputNorm => "input_layernorm.weight",
+            L::QProj => "self_attn.q_proj.weight",
+            L::QBias => "self_attn.q_proj.bias",
+            L::KProj => "self_attn.k_proj.weight",
+            L::KBias => "self_attn.k_proj.bias",
+            L::VProj => "self_attn.v_proj.weight",
+            L::VBias => "self_attn.v_proj.bias",
+            L::OProj => "self_attn.o_proj.weight",
+            L::PostAttentionNorm => "post_attention_layernorm.weight",
+            L::GateProj => "mlp.gate_proj.weight",
+            L::UpProj => "mlp.up_proj.weight",
+            L::DownProj => "mlp.down_proj.weight",
+        };
+        format!("model.layers.{layer}.{name}")
+    }
+
+    /// The name in a GGUF file.
+    pub(crate) fn gguf_name(self) -> String {
+        use LayerRole as L;
+        let (layer, role) = match self {
+            Self::Embedding => return "token_embd.weight".to_owned(),
+            Self::OutputNorm => return "output_norm.weight".to_owned(),
+            Self::Head => return "output.weight".to_owned(),
+            Self::Layer(layer, role) => (layer, role),
+        };
+        let name = match role {
+            L::InputNorm => "attn_norm.weight",
+            L::QProj => "attn_q.weight",
+            L::QBias => "attn_q.bias",
+            L::KProj => "attn_k.weight",
+            L::KBias => "attn_k.bias",
+            L::VProj => "attn_v.weight",
+            L::VBias => "attn_v.bias",
+            L::OProj => "attn_output.weight",
+            L::PostAttentionNorm => "ffn_norm.weight",
+            L::GateProj => "ffn_gate.weight",
+            L::UpProj => "ffn_up.weight",
+            L::DownProj => "ffn_down.weight",
+        };
+        format!("blk.{layer}.{name}")
+    }
+}
+
+/// How weights are held in memory, and hence with which arithmetic they are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Precision {
+    /// GGUF: quantized weights as in the file, `F32`, `F16` and `BF16` as `f32`. safetensors:
+    /// matrices quantized to `Q8_0` while loading, where their rows are whole blocks of 32.
+    /// Products with a quantized matrix round the activations to 8 bits a block.
+    #[default]
+    Native,
+    /// Every weight as `f32`, all arithmetic in `f32`. Four bytes a weight: 2 GB for the 0.5B
+    /// models. The reference that `Native` is measured against.
+    Exact,
+}
+
+/// A checked source of weights.
+pub(crate) trait Checkpoint {
+    fn contains(&self, role: Role) -> bool;
+
+    /// Number of rows of a matrix with `columns` columns.
+    fn rows(&self, role: Role, columns: usize) -> Result<usize, InferError>;
+
+    /// A vector of exactly `length` values, as `f32`.
+    fn vector(&self, role: Role, length: usize) -> Result<Tensor, InferError>;
+
+    /// The first `keep` rows of a matrix of exactly `shape`: rows and columns.
+    fn matrix(
+        &self,
+        role: Role,
+        shape: (usize, usize),
+        keep: usize,
+        precision: Precision,
+    ) -> Result<Weight, InferError>;
+}

@@ -1,0 +1,53 @@
+//! How long work may go on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::InferError;
+
+/// A flag that one thread sets and the working thread looks at. Clones share the flag.
+#[derive(Debug, Clone, Default)]
+pub struct CancelHandle(Arc<AtomicBool>);
+
+impl CancelHandle {
+    /// A flag that is not set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Asks the work to stop; it does between two tokens, or two chunks of a prompt.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether [`cancel`](Self::cancel) has been called.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// When to stop before the work is done. Default: never.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt {
+    /// Stop when this is cancelled.
+    pub cancel: Option<CancelHandle>,
+    /// Stop at this time.
+    pub deadline: Option<Instant>,
+}
+
+impl Interrupt {
+    /// Whether work may go on.
+    ///
+    /// # Errors
+    /// [`InferError::Cancelled`] or, if not cancelled, [`InferError::DeadlineExceeded`].
+    pub fn check(&self) -> Result<(), InferError> {
+        if self.cancel.as_ref().is_some_and(CancelHandle::is_cancelled) {
+            return Err(InferError::Cancelled);
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return Err(InferError::DeadlineExceeded);
+        }
+        Ok(())
+    }
+}
