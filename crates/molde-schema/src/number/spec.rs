@@ -1,0 +1,150 @@
+//! What one number must satisfy: a conjunction, by value and exact.
+
+use super::decimal::Decimal;
+use super::limits::{NumberLimits, NumberStyle};
+use super::piece::Piece;
+
+/// One end of a range.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct NumberBound {
+    /// The end.
+    pub value: Decimal,
+    /// Whether the end itself is outside the range.
+    pub exclusive: bool,
+}
+
+/// A conjunction of constraints on a number. The default accepts every number.
+///
+/// All but two fields speak of the value; [`draft4_integer`](Self::draft4_integer) and its
+/// negation speak of how it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct NumberSpec {
+    /// The value is an integer: `1.0` and `1e3` are.
+    pub integer_only: bool,
+    /// The value is not an integer.
+    pub not_integer: bool,
+    /// The text has neither fraction nor exponent, which is what draft 4 calls an integer.
+    pub draft4_integer: bool,
+    /// The text has a fraction or an exponent: the negation of `draft4_integer`.
+    pub not_draft4_integer: bool,
+    /// The lower end, if any.
+    pub minimum: Option<NumberBound>,
+    /// The upper end, if any.
+    pub maximum: Option<NumberBound>,
+    /// The value is a multiple of each; signs do not matter.
+    pub multiple_of: Vec<Decimal>,
+    /// The value is a multiple of none; signs do not matter.
+    pub not_multiple_of: Vec<Decimal>,
+    /// The value is none of these.
+    pub excluded: Vec<Decimal>,
+    /// The value is one of these.
+    pub one_of: Option<Vec<Decimal>>,
+}
+
+impl NumberSpec {
+    /// Accepts exactly `values`.
+    pub fn from_values(values: Vec<Decimal>) -> Self {
+        Self { one_of: Some(values), ..Self::default() }
+    }
+
+    /// Accepts what both accept. Lists come out sorted and without repetition.
+    #[must_use]
+    pub fn intersect(&self, other: &Self) -> Self {
+        let one_of = match (&self.one_of, &other.one_of) {
+            (None, None) => None,
+            (Some(values), None) | (None, Some(values)) => Some(sorted(values.clone())),
+            (Some(values), Some(others)) => {
+                let others = sorted(others.clone());
+                let mut common = sorted(values.clone());
+                common.retain(|value| others.binary_search(value).is_ok());
+                Some(common)
+            }
+        };
+        Self {
+            integer_only: self.integer_only || other.integer_only,
+            not_integer: self.not_integer || other.not_integer,
+            draft4_integer: self.draft4_integer || other.draft4_integer,
+            not_draft4_integer: self.not_draft4_integer || other.not_draft4_integer,
+            minimum: stricter(self.minimum.as_ref(), other.minimum.as_ref(), true),
+            maximum: stricter(self.maximum.as_ref(), other.maximum.as_ref(), false),
+            multiple_of: joined(&self.multiple_of, &other.multiple_of),
+            not_multiple_of: joined(&self.not_multiple_of, &other.not_multiple_of),
+            excluded: joined(&self.excluded, &other.excluded),
+            one_of,
+        }
+    }
+
+    /// Whether the value satisfies every constraint on values. This is the reference that the
+    /// automaton is tested against.
+    ///
+    /// Of `draft4_integer` only what follows for the value is asked: it is an integer.
+    pub fn accepts(&self, value: &Decimal) -> bool {
+        let integer = value.is_integer();
+        (integer || !(self.integer_only || self.draft4_integer))
+            && !(integer && self.not_integer)
+            && self.minimum.as_ref().is_none_or(|bound| {
+                *value > bound.value || (*value == bound.value && !bound.exclusive)
+            })
+            && self.maximum.as_ref().is_none_or(|bound| {
+                *value < bound.value || (*value == bound.value && !bound.exclusive)
+            })
+            && self.multiple_of.iter().all(|divisor| value.is_multiple_of(divisor))
+            && !self.not_multiple_of.iter().any(|divisor| value.is_multiple_of(divisor))
+            && !self.excluded.contains(value)
+            && self.one_of.as_ref().is_none_or(|values| values.contains(value))
+    }
+
+    /// Whether the number text satisfies every constraint, spelling included.
+    ///
+    /// # Errors
+    /// Those of [`Decimal::parse`].
+    pub fn accepts_text(
+        &self,
+        text: &str,
+        limits: &NumberLimits,
+    ) -> Result<bool, super::NumberError> {
+        let value = Decimal::parse(text, limits)?;
+        let bare = !text.contains(['.', 'e', 'E']);
+        let spelling = if bare { !self.not_draft4_integer } else { !self.draft4_integer };
+        Ok(spelling && self.accepts(&value))
+    }
+
+    /// Whether no number, however written, satisfies every constraint.
+    ///
+    /// # Errors
+    /// [`TooManyExcludedDivisors`](super::NumberError::TooManyExcludedDivisors) if the question
+    /// costs more than `limits` allow.
+    pub fn is_empty(&self, limits: &NumberLimits) -> Result<bool, super::NumberError> {
+        Ok(Piece::from_spec(self, NumberStyle::Any, limits)?.is_empty())
+    }
+
+    /// Whether every number satisfies the constraint.
+    pub fn is_unconstrained(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn sorted(mut values: Vec<Decimal>) -> Vec<Decimal> {
+    values.sort();
+    values.dedup();
+    values
+}
+
+fn joined(one: &[Decimal], two: &[Decimal]) -> Vec<Decimal> {
+    sorted(one.iter().chain(two).cloned().collect())
+}
+
+fn stricter(
+    one: Option<&NumberBound>,
+    two: Option<&NumberBound>,
+    lower: bool,
+) -> Option<NumberBound> {
+    let (Some(first), Some(second)) = (one, two) else {
+        return one.or(two).cloned();
+    };
+    let ordering = first.value.cmp(&second.value);
+    let ordering = if lower { ordering } else { ordering.reverse() };
+    // At equal ends the exclusive one is the stricter.
+    let ordering = ordering.then(first.exclusive.cmp(&second.exclusive));
+    Some(if ordering.is_ge() { first } else { second }.clone())
+}
