@@ -37,9 +37,18 @@ def is_scalar(code):
 
 
 @functools.cache
+def by_category():
+    """All characters by general category."""
+    result = {}
+    for code in filter(is_scalar, range(0x110000)):
+        result.setdefault(unicodedata.category(chr(code)), []).append(chr(code))
+    return result
+
+
+@functools.cache
 def of_category(*categories):
     """All characters of the given general categories."""
-    return [chr(c) for c in range(0x110000) if is_scalar(c) and unicodedata.category(chr(c)) in categories]
+    return [character for category in categories for character in by_category()[category]]
 
 
 def any_scalar(source):
