@@ -5,7 +5,10 @@
 //! *stable*: whatever may legally follow the run, segmenting the run with it begins with the same
 //! token. What may follow is tried on samples ([`StateTable::continuations`]): if few bytes can
 //! follow, on each of them and what they force in turn; if many, on one of each kind of text.
-//! Where the token is not stable, all tokens that fit stay allowed, and the model chooses.
+//! Where the token is not stable, all tokens that fit stay allowed, and the model chooses. A token
+//! that is followed, within the run, by two changes of the kind of character is stable without
+//! trying: a pre-tokenizer has parted it from the end of the run by then, and trying costs thirty
+//! segmentations.
 //!
 //! A segmentation starts at the token boundary, without the text before it: the answer is then a
 //! function of the state. Byte-pair merges never cross a boundary that is kept, so what was
@@ -13,18 +16,22 @@
 
 use std::sync::Arc;
 
-use molde_vocab::{ByteAutomaton, StateId, TokenId};
+use molde_vocab::{ByteAutomaton, StateId, TokenId, Vocabulary};
+use rustc_hash::FxHashMap;
 
 use crate::Segmentation;
 use crate::table::StateTable;
 
 /// The longest forced run that is segmented at once, in bytes. What is forced beyond it is one
 /// more continuation.
-const MAX_RUN_BYTES: usize = 96;
+const MAX_RUN_BYTES: usize = 48;
 /// The longest continuation that is tried, in bytes.
 const MAX_CONTINUATION_BYTES: usize = 16;
 /// Up to so many bytes that can follow, each is tried; above, the samples stand for them.
 const FEW_BYTES: usize = 16;
+
+/// A token with so many changes of the kind of character after it does not depend on what follows.
+const SETTLED_CHANGES: usize = 2;
 
 /// One of each kind of text that can merge with what is before it: letters, words, digits, spaces,
 /// line ends, quotes, escapes, punctuation, a combining mark, other scripts.
@@ -52,6 +59,26 @@ impl Canonical {
     }
 }
 
+/// What the segmenter has been asked: its answers depend on the texts alone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SegmentCache {
+    /// By forced run.
+    beginnings: FxHashMap<Box<str>, Beginning>,
+    /// By forced run and continuations, each after a byte that no UTF-8 text has.
+    stable: FxHashMap<Box<[u8]>, bool>,
+}
+
+/// How the segmentation of a forced run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beginning {
+    /// With this token, whatever comes after the run.
+    Settled(TokenId),
+    /// With this token if what comes after the run does not change it.
+    Open(TokenId),
+    /// With no token that spells a part of the run.
+    Unusable,
+}
+
 impl<A: ByteAutomaton> StateTable<A> {
     /// The only token of the mask of a live state because the text is forced and the tokenizer
     /// writes it so; `None` if all tokens that fit are in the mask.
@@ -68,57 +95,71 @@ impl<A: ByteAutomaton> StateTable<A> {
     }
 
     fn find_canonical(&mut self, state: StateId) -> Canonical {
-        let (mut run, end) = self.forced_run(state, MAX_RUN_BYTES);
-        if run.is_empty() {
-            return Canonical::Free;
+        let (run, end) = self.forced_run(state, MAX_RUN_BYTES);
+        let text = valid_prefix(&run);
+        match self.beginning(text) {
+            Beginning::Unusable => Canonical::Free,
+            Beginning::Settled(token) => Canonical::Only(token),
+            Beginning::Open(token) => {
+                let rest = &run[text.len()..];
+                let continuations = if rest.is_empty() {
+                    self.continuations(end)
+                } else {
+                    // The run ends inside a character: what is left of it begins every
+                    // continuation.
+                    completed_character(rest).into_iter().collect()
+                };
+                let open = continuations.is_empty() && self.can_go_on(end);
+                if !open && self.is_stable(text, token, &continuations) {
+                    Canonical::Only(token)
+                } else {
+                    Canonical::Free
+                }
+            }
         }
-        let mut continuations = self.continuations(end);
-        let whole = valid_prefix(&run).len();
-        if whole < run.len() {
-            // The run ends inside a character: what is left of it begins every continuation.
-            let rest = run.split_off(whole);
-            continuations = completed_character(&rest).into_iter().collect();
-        }
-        if whole == 0 || continuations.is_empty() && self.can_go_on(end) {
-            return Canonical::Free;
-        }
+    }
 
-        let mut key = run;
-        for continuation in continuations.iter() {
-            // No UTF-8 text has this byte.
-            key.push(u8::MAX);
-            key.extend_from_slice(continuation.as_bytes());
-        }
-        if let Some(&known) = self.segmented.get(key.as_slice()) {
+    /// How the tokenizer's segmentation of `run` begins.
+    fn beginning(&mut self, run: &str) -> Beginning {
+        if let Some(&known) = self.segments.beginnings.get(run) {
             return known;
         }
-        let found = self.segment(&key[..whole], &continuations);
-        self.cache_bytes += size_of::<(Box<[u8]>, Canonical)>() + key.len();
-        self.segmented.insert(key.into_boxed_slice(), found);
+        let bytes = first_token(&self.vocabulary, run)
+            .and_then(|token| Some((token, self.vocabulary.token_bytes(token)?)))
+            .filter(|(_, bytes)| !bytes.is_empty());
+        let found =
+            match bytes.and_then(|(token, b)| Some((token, run.as_bytes().strip_prefix(b)?))) {
+                None => Beginning::Unusable,
+                Some((token, rest)) if class_changes(rest) >= SETTLED_CHANGES => {
+                    Beginning::Settled(token)
+                }
+                Some((token, _)) => Beginning::Open(token),
+            };
+        self.cache_bytes += size_of::<(Box<str>, Beginning)>() + run.len();
+        self.segments.beginnings.insert(run.into(), found);
         found
     }
 
-    /// The first token of `run` if no continuation changes it.
-    fn segment(&self, run: &[u8], continuations: &[String]) -> Canonical {
-        let run = valid_prefix(run);
-        let first_token = |text: &str| self.vocabulary.segmenter()?.segment(text).first().copied();
-        let Some(first) = first_token(run) else { return Canonical::Free };
-        let spells = self
-            .vocabulary
-            .token_bytes(first)
-            .is_some_and(|bytes| !bytes.is_empty() && run.as_bytes().starts_with(bytes));
+    /// Whether `run` begins with `token` whatever follows it.
+    fn is_stable(&mut self, run: &str, token: TokenId, continuations: &[String]) -> bool {
+        let mut key = run.as_bytes().to_vec();
+        for continuation in continuations {
+            key.push(u8::MAX);
+            key.extend_from_slice(continuation.as_bytes());
+        }
+        if let Some(&known) = self.segments.stable.get(key.as_slice()) {
+            return known;
+        }
         let mut text = String::with_capacity(run.len() + MAX_CONTINUATION_BYTES);
-        let mut is_stable = |continuation: &String| {
+        let stable = continuations.iter().all(|continuation| {
             text.clear();
             text.push_str(run);
             text.push_str(continuation);
-            first_token(&text) == Some(first)
-        };
-        if spells && continuations.iter().all(&mut is_stable) {
-            Canonical::Only(first)
-        } else {
-            Canonical::Free
-        }
+            first_token(&self.vocabulary, &text) == Some(token)
+        });
+        self.cache_bytes += size_of::<(Box<[u8]>, bool)>() + key.len();
+        self.segments.stable.insert(key.into_boxed_slice(), stable);
+        stable
     }
 
     /// The bytes that must follow `state`, at most `max_bytes`, and the state after them.
@@ -171,6 +212,22 @@ impl<A: ByteAutomaton> StateTable<A> {
         self.facts_mut(state).continuations = Some(Arc::clone(&texts));
         texts
     }
+}
+
+fn first_token(vocabulary: &Vocabulary, text: &str) -> Option<TokenId> {
+    vocabulary.segmenter()?.segment(text).first().copied()
+}
+
+/// How often the kind of character changes: letter, digit, space, punctuation, beyond ASCII.
+fn class_changes(text: &[u8]) -> usize {
+    let class = |byte: &u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' => 0,
+        b'0'..=b'9' => 1,
+        b' ' | b'\t' | b'\r' | b'\n' => 2,
+        0x80.. => 3,
+        _ => 4,
+    };
+    text.windows(2).filter(|pair| class(&pair[0]) != class(&pair[1])).count()
 }
 
 /// The longest prefix that is UTF-8.

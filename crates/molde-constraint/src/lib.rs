@@ -4,6 +4,28 @@
 //! expression, a list of [`Choices`]) over a [`Vocabulary`](molde_vocab::Vocabulary) and is the
 //! [`TokenConstraint`](molde_vocab::TokenConstraint) of one sequence.
 //!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use molde_constraint::{Choices, Matcher, MatcherOptions};
+//! use molde_vocab::{TokenConstraint, TokenEntry, Vocabulary};
+//!
+//! // Token 0 to 3 have texts, token 4 ends the turn.
+//! let texts = ["y", "es", "n", "o"].map(TokenEntry::Text);
+//! let entries = texts.into_iter().chain([TokenEntry::Control]);
+//! let vocabulary = Arc::new(Vocabulary::new(entries, [4], None)?);
+//!
+//! let answers = Choices::new(["yes", "no"])?;
+//! let mut matcher = Matcher::new(answers, vocabulary, MatcherOptions::default());
+//! assert_eq!(matcher.mask()?.iter().collect::<Vec<_>>(), [0, 2]);
+//! assert_eq!(matcher.completion_tokens(), 2);
+//! matcher.accept(0)?;
+//! assert_eq!(matcher.forced(), Some(1));
+//! matcher.accept(1)?;
+//! assert!(matcher.is_finished());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Invariants
 //! - A token is in the mask exactly when its bytes lead to a live state; under
 //!   [`Segmentation::Canonical`], forced text additionally has only the tokenizer's own tokens.

@@ -9,7 +9,7 @@ use molde_vocab::{ByteAutomaton, StateId, TokenId, TokenMask, TrieVisitor, Vocab
 use rustc_hash::FxHashMap;
 
 use crate::MatcherOptions;
-use crate::canonical::Canonical;
+use crate::canonical::{Canonical, SegmentCache};
 use crate::completion::Completion;
 
 /// An automaton, a vocabulary, and what has been found out about the two.
@@ -19,9 +19,8 @@ pub(crate) struct StateTable<A> {
     pub(crate) vocabulary: Arc<Vocabulary>,
     pub(crate) options: MatcherOptions,
     pub(crate) facts: FxHashMap<StateId, Facts>,
-    /// First canonical token of a forced run, by run and continuations.
-    pub(crate) segmented: FxHashMap<Box<[u8]>, Canonical>,
-    /// Estimate of the heap bytes of `facts` and `segmented`.
+    pub(crate) segments: SegmentCache,
+    /// Estimate of the heap bytes of `facts` and `segments`.
     pub(crate) cache_bytes: usize,
     /// Above this the automaton is cleared: its limit, or more if live states need it.
     automaton_threshold: usize,
@@ -67,7 +66,7 @@ impl<A: ByteAutomaton> StateTable<A> {
             vocabulary,
             options,
             facts: FxHashMap::default(),
-            segmented: FxHashMap::default(),
+            segments: SegmentCache::default(),
             cache_bytes: 0,
             automaton_threshold: options.limits.max_automaton_bytes,
             words,
@@ -197,7 +196,7 @@ impl<A: ByteAutomaton> StateTable<A> {
 
     fn clear_facts(&mut self) {
         self.facts = FxHashMap::default();
-        self.segmented = FxHashMap::default();
+        self.segments = SegmentCache::default();
         self.cache_bytes = 0;
     }
 }
