@@ -177,7 +177,7 @@ fn longest_lengths(dfa: &Dfa, incoming: &Incoming) -> Vec<u32> {
         max[state as usize] = dfa
             .transitions(state)
             .iter()
-            .map(|t| max[t.target as usize] + u32::from(starts_character(t)))
+            .map(|t| max[t.target as usize] + u32::from(starts_character(*t)))
             .max()
             .unwrap_or(0);
         for &(source, _) in incoming.of(state) {
@@ -213,7 +213,7 @@ fn interval_states(dfa: &Dfa, incoming: &Incoming, min: &[u32], max: &[u32]) -> 
         }
         for transition in dfa.transitions(state) {
             let target = transition.target as usize;
-            let step = u32::from(starts_character(transition));
+            let step = u32::from(starts_character(*transition));
             let last = if interval[target] { max[target] } else { min[target] };
             let last = if last == INFINITE { INFINITE } else { last + step };
             parts.push((min[target] + step, last));

@@ -2,6 +2,7 @@
 
 /// Limits of every automaton construction. Exceeding one is a [`DfaError`], never a wrong answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(clippy::struct_field_names, reason = "each is a maximum")]
 pub(crate) struct DfaLimits {
     /// States of one automaton before minimization. Default 50,000.
     pub(crate) max_states: usize,

@@ -16,6 +16,7 @@
 //! - Numbering is breadth first by byte order.
 //! - Every construction is bounded by [`DfaLimits`] and says which limit stopped it.
 
+mod determinize;
 mod lengths;
 mod limits;
 mod minimize;
@@ -26,6 +27,7 @@ mod shortest;
 pub(crate) mod tests;
 mod words;
 
+pub(crate) use determinize::{Context, Lookaround, Neighbour, determinize, lookaround_marker};
 pub(crate) use lengths::Lengths;
 pub(crate) use limits::{DfaError, DfaLimits};
 pub(crate) use minimize::minimize;
@@ -90,6 +92,41 @@ impl Dfa {
         state(false, &[(0x90, 0xBF, 3)]);
         state(false, &[(0x80, 0x8F, 3)]);
         minimize(&raw, 1, &DfaLimits::default()).expect("eight states are within every limit")
+    }
+
+    /// Every string of at least `min` and at most `max` (`None`: any number of) code points.
+    ///
+    /// # Errors
+    /// [`DfaError::States`]: it needs up to eight states for each code point of the larger bound.
+    pub(crate) fn with_chars(
+        min: u64,
+        max: Option<u64>,
+        limits: &DfaLimits,
+    ) -> Result<Self, DfaError> {
+        let any = Self::any_string();
+        // Layer n: n code points are read, or being read. The last one is kept, or led out of.
+        let block = any.states() as u64 - 1;
+        let last = max.unwrap_or(min);
+        if last.saturating_mul(block) > limits.max_states as u64 {
+            return Err(DfaError::States { limit: limits.max_states });
+        }
+        let mut raw = RawDfa::new();
+        for read in 0..=last {
+            for state in 1..any.states() as u32 {
+                let at_boundary = any.is_accepting(state);
+                raw.push_state(at_boundary && read >= min, limits)?;
+                for t in any.transitions(state) {
+                    let layer = match (shortest::starts_character(*t), max) {
+                        (false, _) => read,
+                        (true, Some(max)) if read == max => continue,
+                        (true, None) if read == last => read,
+                        (true, _) => read + 1,
+                    };
+                    raw.push_transition(t.lo, t.hi, (layer * block) as u32 + t.target);
+                }
+            }
+        }
+        minimize(&raw, 1, limits)
     }
 
     /// Takes over an automaton that already is minimal, trimmed and numbered.
@@ -159,6 +196,45 @@ impl Dfa {
     pub(crate) fn is_universal(&self) -> bool {
         // The minimal automaton of all strings has eight live states: cheap to build and compare.
         self.states() == 9 && *self == Self::any_string()
+    }
+
+    /// The state from which every string is accepted, or 0 if there is none.
+    pub(crate) fn universal_state(&self) -> u32 {
+        // In a minimal automaton it is the accepting state whose characters all lead back to it,
+        // and ASCII alone already singles out candidates.
+        let any = Self::any_string();
+        (1..self.states() as u32)
+            .find(|&state| self.is_accepting(state) && self.simulates_any(state, &any))
+            .unwrap_or(Self::DEAD)
+    }
+
+    /// Whether the automaton from `state` on is `any`, an automaton of all strings.
+    fn simulates_any(&self, state: u32, any: &Self) -> bool {
+        let mut image = vec![Self::DEAD; any.states()];
+        image[any.start() as usize] = state;
+        let mut stack = vec![any.start()];
+        while let Some(from) = stack.pop() {
+            let here = self.transitions(image[from as usize]);
+            let there = any.transitions(from);
+            if self.is_accepting(image[from as usize]) != any.is_accepting(from)
+                || here.len() != there.len()
+            {
+                return false;
+            }
+            for (a, b) in here.iter().zip(there) {
+                if (a.lo, a.hi) != (b.lo, b.hi) {
+                    return false;
+                }
+                let known = &mut image[b.target as usize];
+                if *known == Self::DEAD {
+                    *known = a.target;
+                    stack.push(b.target);
+                } else if *known != a.target {
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     /// Heap bytes held by the tables.

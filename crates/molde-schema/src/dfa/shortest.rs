@@ -24,7 +24,7 @@ impl Incoming {
         for state in 0..states {
             for transition in &transitions[offsets[state] as usize..offsets[state + 1] as usize] {
                 let at = &mut cursor[transition.target as usize];
-                sources[*at as usize] = (state as u32, starts_character(transition));
+                sources[*at as usize] = (state as u32, starts_character(*transition));
                 *at += 1;
             }
         }
@@ -39,7 +39,7 @@ impl Incoming {
 
 /// Whether the bytes of a range are no UTF-8 continuation bytes. A range never mixes the two in a
 /// language of valid UTF-8.
-pub(super) fn starts_character(transition: &Transition) -> bool {
+pub(super) fn starts_character(transition: Transition) -> bool {
     transition.lo & 0xC0 != 0x80
 }
 

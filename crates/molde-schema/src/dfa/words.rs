@@ -16,10 +16,13 @@ struct OpenNode {
     children: Vec<(u8, u32)>,
 }
 
+/// Whether a node accepts, and its children.
+type Content = (bool, Box<[(u8, u32)]>);
+
 /// Frozen nodes, by content.
 struct Frozen {
     raw: RawDfa,
-    ids: FxHashMap<(bool, Box<[(u8, u32)]>), u32>,
+    ids: FxHashMap<Content, u32>,
 }
 
 impl Frozen {
