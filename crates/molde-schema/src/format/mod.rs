@@ -1,0 +1,208 @@
+//! The formats of JSON Schema as automata.
+//!
+//! A format that is a regular language is enforced exactly. One that is not, or whose exact
+//! automaton would be out of proportion, is enforced as a *subset*: every accepted text is valid,
+//! and [`Format::subset`] says what is left out. Other names than those of [`Format::from_name`]
+//! are annotations.
+
+mod host;
+mod resource;
+mod syntax;
+#[cfg(test)]
+mod tests;
+mod time;
+
+use crate::dfa::{Dfa, DfaLimits};
+use crate::pattern::{Pattern, PatternError, compile_dfa};
+
+/// A format that can be asserted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[allow(missing_docs, reason = "each is the format of its name")]
+pub(crate) enum Format {
+    Date,
+    DateTime,
+    Duration,
+    Email,
+    Hostname,
+    IdnEmail,
+    IdnHostname,
+    Ipv4,
+    Ipv6,
+    Iri,
+    IriReference,
+    JsonPointer,
+    Regex,
+    RelativeJsonPointer,
+    Time,
+    Uri,
+    UriReference,
+    UriTemplate,
+    Uuid,
+}
+
+/// Whose notion of a format is enforced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Profile {
+    /// That of the RFCs JSON Schema refers to.
+    Standard,
+    /// A subset that the types of common languages take as well: Pydantic's, the Python standard
+    /// library's, `chrono`'s and `url`'s.
+    Interoperable,
+}
+
+impl Format {
+    /// Every format, by name.
+    pub(crate) const ALL: [Self; 19] = [
+        Self::Date,
+        Self::DateTime,
+        Self::Duration,
+        Self::Email,
+        Self::Hostname,
+        Self::IdnEmail,
+        Self::IdnHostname,
+        Self::Ipv4,
+        Self::Ipv6,
+        Self::Iri,
+        Self::IriReference,
+        Self::JsonPointer,
+        Self::Regex,
+        Self::RelativeJsonPointer,
+        Self::Time,
+        Self::Uri,
+        Self::UriReference,
+        Self::UriTemplate,
+        Self::Uuid,
+    ];
+
+    /// The format of a name; `None` if the name is an annotation.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+
+    /// The value of the keyword `format`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Date => "date",
+            Self::DateTime => "date-time",
+            Self::Duration => "duration",
+            Self::Email => "email",
+            Self::Hostname => "hostname",
+            Self::IdnEmail => "idn-email",
+            Self::IdnHostname => "idn-hostname",
+            Self::Ipv4 => "ipv4",
+            Self::Ipv6 => "ipv6",
+            Self::Iri => "iri",
+            Self::IriReference => "iri-reference",
+            Self::JsonPointer => "json-pointer",
+            Self::Regex => "regex",
+            Self::RelativeJsonPointer => "relative-json-pointer",
+            Self::Time => "time",
+            Self::Uri => "uri",
+            Self::UriReference => "uri-reference",
+            Self::UriTemplate => "uri-template",
+            Self::Uuid => "uuid",
+        }
+    }
+
+    /// What the enforced language leaves out of the format, if anything.
+    pub(crate) fn subset(self, profile: Profile) -> Option<&'static str> {
+        if profile == Profile::Interoperable {
+            let left_out = match self {
+                Self::Date => Some("the year 0000, which date types do not have"),
+                Self::DateTime => Some(
+                    "the year 0000, leap seconds, more than six digits of a fraction, and lower-case `t` and `z`",
+                ),
+                Self::Time => {
+                    Some("leap seconds, more than six digits of a fraction, and a lower-case `z`")
+                }
+                Self::Duration => Some("more than four digits in one component"),
+                Self::Email | Self::IdnEmail => Some(
+                    "quoted local parts, address literals, domains of one label or of a reserved top level, and labels with `--` in third place",
+                ),
+                Self::Uri | Self::UriReference | Self::Iri | Self::IriReference => Some(
+                    "all but http, https, ftp, ws and wss with a host name, and urn, mailto and tel",
+                ),
+                _ => None,
+            };
+            if left_out.is_some() {
+                return left_out;
+            }
+        }
+        match self {
+            Self::DateTime | Self::Time => {
+                Some("leap seconds at offsets that are no whole quarters of an hour")
+            }
+            Self::Hostname => Some("A-labels (`xn--`), whose validity is no regular language"),
+            Self::Email => Some("quoted pairs in local parts, and A-labels (`xn--`) in domains"),
+            Self::IdnHostname => Some(
+                "A-labels, scripts with contextual or bidirectional rules, combining marks, more than four labels, and labels of more than ten characters that are not ASCII",
+            ),
+            Self::IdnEmail => Some(
+                "quoted pairs, quoted parts beyond 15 characters that are not ASCII, and what `idn-hostname` leaves out",
+            ),
+            Self::Regex => Some(
+                "groups nested deeper than two levels, lookaround, backreferences, named groups, properties, and class ranges other than of letters or digits",
+            ),
+            _ => None,
+        }
+    }
+
+    /// The texts of the format, bounds on their length kept apart from the automaton.
+    ///
+    /// # Errors
+    /// [`PatternError::Limit`] if `limits` are below what the format needs; the defaults are not.
+    pub(crate) fn language(
+        self,
+        profile: Profile,
+        limits: &DfaLimits,
+    ) -> Result<Pattern, PatternError> {
+        let standard = profile == Profile::Standard;
+        match self {
+            Self::Date => time::date(standard, limits),
+            Self::DateTime => time::date_time(standard, limits),
+            Self::Time => time::time(standard, limits),
+            Self::Duration => time::duration(standard, limits),
+            Self::Email => host::email(standard, limits),
+            Self::Hostname => host::hostname(limits),
+            Self::IdnEmail => host::idn_email(standard, limits),
+            Self::IdnHostname => host::idn_hostname(limits),
+            Self::Ipv4 => host::ipv4(limits),
+            Self::Ipv6 => host::ipv6(limits),
+            Self::Uri => resource::uri(standard, resource::Repertoire::Ascii, limits),
+            Self::UriReference => {
+                resource::reference(standard, resource::Repertoire::Ascii, limits)
+            }
+            Self::Iri => resource::uri(standard, resource::Repertoire::Unicode, limits),
+            Self::IriReference => {
+                resource::reference(standard, resource::Repertoire::Unicode, limits)
+            }
+            Self::UriTemplate => resource::template(limits),
+            Self::Uuid => syntax::uuid(limits),
+            Self::JsonPointer => syntax::json_pointer(limits),
+            Self::RelativeJsonPointer => syntax::relative_json_pointer(limits),
+            Self::Regex => syntax::regex(limits),
+        }
+    }
+
+    /// The texts of the format as one automaton, bounds on their length included.
+    ///
+    /// # Errors
+    /// [`PatternError::Limit`], see [`language`](Self::language).
+    ///
+    /// # Complexity
+    /// For `hostname` and the e-mail formats the states are multiplied by the length bound.
+    pub(crate) fn dfa(self, profile: Profile) -> Result<Dfa, PatternError> {
+        let limits = DfaLimits::default();
+        Ok(self.language(profile, &limits)?.into_dfa(&limits)?)
+    }
+}
+
+/// The strings that an expression matches as a whole.
+fn whole(expression: &str, limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    Ok(compile_dfa(&format!("^(?:{expression})$"), limits)?.into())
+}
+
+/// At most `max_chars` code points of what the expression matches as a whole.
+fn bounded(expression: &str, max_chars: u64, limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    Ok(Pattern { max_chars: Some(max_chars), ..whole(expression, limits)? })
+}
