@@ -1,7 +1,7 @@
 //! The model's own chat template, rendered so that no message can leave its place.
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, ErrorKind, context};
+use minijinja::{Environment, ErrorKind, Value, context};
 use molde_vocab::TokenId;
 
 use crate::tokenizer::Piece;
@@ -174,8 +174,8 @@ impl ChatTemplate {
             .render(context! {
                 messages => turns,
                 add_generation_prompt => true,
-                bos_token => &self.special_tokens.bos,
-                eos_token => &self.special_tokens.eos,
+                bos_token => defined(&self.special_tokens.bos),
+                eos_token => defined(&self.special_tokens.eos),
             })
             .map_err(failed)?;
 
@@ -203,6 +203,11 @@ impl ChatTemplate {
         parts.push(Part::Template(rendered[at..].to_owned()));
         Ok(parts)
     }
+}
+
+/// A template finds a token that the model does not have undefined, hence empty.
+fn defined(spelling: &Option<String>) -> Value {
+    spelling.as_deref().map_or(Value::UNDEFINED, Value::from)
 }
 
 /// A part of a rendered conversation.

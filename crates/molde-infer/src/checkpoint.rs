@@ -88,13 +88,15 @@ impl Role {
 /// How weights are held in memory, and hence with which arithmetic they are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
-    /// GGUF: quantized weights as in the file, `F32`, `F16` and `BF16` as `f32`. safetensors:
-    /// matrices quantized to `Q8_0` while loading, where their rows are whole blocks of 32.
-    /// Products with a quantized matrix round the activations to 8 bits a block.
+    /// GGUF: the weights of the file, to the bit; `Q5_0` is held as `Q8_0` with the same scale and
+    /// the same whole numbers, for which there are faster products; `F32`, `F16` and `BF16` are
+    /// held as `f32`. safetensors: matrices are quantized to `Q8_0` while loading, where their rows
+    /// are whole blocks of 32, else held as `f32`. Products with a quantized matrix round the
+    /// activations to 8 bits a block.
     #[default]
     Native,
-    /// Every weight as `f32`, all arithmetic in `f32`. Four bytes a weight: 2 GB for the 0.5B
-    /// models. The reference that `Native` is measured against.
+    /// Every weight that is multiplied with as `f32`, all arithmetic in `f32`. Four bytes a
+    /// weight: 2 GB for the 0.5B models. The reference that `Native` is measured against.
     Exact,
 }
 

@@ -18,7 +18,6 @@ const MAGIC: &[u8] = b"GGUF";
 const DEFAULT_ALIGNMENT: u64 = 32;
 const MAX_DIMENSIONS: u32 = 4;
 /// Types of metadata values, as numbered in the format.
-const UINT8: u32 = 0;
 const BOOL: u32 = 7;
 const STRING: u32 = 8;
 const ARRAY: u32 = 9;
@@ -32,7 +31,58 @@ pub(crate) enum Value<'a> {
     Bool(bool),
     Text(&'a str),
     Texts(Vec<&'a str>),
-    Numbers(Vec<Self>),
+    Numbers(Numbers<'a>),
+}
+
+/// An array of plain values, decoded when it is read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Numbers<'a> {
+    kind: u32,
+    size: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Numbers<'a> {
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len() / self.size
+    }
+
+    /// The values; a truth value that is none counts as true.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Value<'a>> {
+        let kind = self.kind;
+        self.bytes
+            .chunks_exact(self.size)
+            .map(move |bytes| scalar(kind, bytes).unwrap_or(Value::Bool(true)))
+    }
+}
+
+/// Bytes of a plain value in the file.
+const fn scalar_size(kind: u32) -> Option<usize> {
+    Some(match kind {
+        0 | 1 | BOOL => 1,
+        2 | 3 => 2,
+        4..=6 => 4,
+        10..=12 => 8,
+        _ => return None,
+    })
+}
+
+/// The plain value in `bytes`, which are as many as its type has.
+fn scalar(kind: u32, bytes: &[u8]) -> Option<Value<'static>> {
+    let mut wide = [0; 8];
+    wide[..bytes.len()].copy_from_slice(bytes);
+    let unsigned = u64::from_le_bytes(wide);
+    let unused_bits = u64::BITS - 8 * bytes.len() as u32;
+    // The sign is in the highest bit that is used.
+    let signed = (unsigned << unused_bits).cast_signed() >> unused_bits;
+    Some(match kind {
+        0 | 2 | 4 | 10 => Value::Unsigned(unsigned),
+        1 | 3 | 5 | 11 => Value::Signed(signed),
+        6 => Value::Float(f32::from_bits(unsigned as u32).into()),
+        12 => Value::Float(f64::from_bits(unsigned)),
+        BOOL if unsigned <= 1 => Value::Bool(unsigned == 1),
+        _ => return None,
+    })
 }
 
 /// Where one tensor lies in the file.
@@ -326,46 +376,29 @@ impl<'a> Cursor<'a, '_> {
     }
 
     fn scalar(&mut self, key: &str, kind: u32) -> Result<Value<'a>, InferError> {
-        const WHAT: &str = "metadata value";
-        Ok(match kind {
-            UINT8 => Value::Unsigned(u8::from_le_bytes(self.array(WHAT)?).into()),
-            1 => Value::Signed(i8::from_le_bytes(self.array(WHAT)?).into()),
-            2 => Value::Unsigned(u16::from_le_bytes(self.array(WHAT)?).into()),
-            3 => Value::Signed(i16::from_le_bytes(self.array(WHAT)?).into()),
-            4 => Value::Unsigned(u32::from_le_bytes(self.array(WHAT)?).into()),
-            5 => Value::Signed(i32::from_le_bytes(self.array(WHAT)?).into()),
-            6 => Value::Float(f32::from_le_bytes(self.array(WHAT)?).into()),
-            BOOL => match self.array::<1>(WHAT)? {
-                [0] => Value::Bool(false),
-                [1] => Value::Bool(true),
-                [other] => return Err(self.bad_value(key, "a truth value, 0 or 1", other)),
-            },
-            10 => Value::Unsigned(u64::from_le_bytes(self.array(WHAT)?)),
-            11 => Value::Signed(i64::from_le_bytes(self.array(WHAT)?)),
-            12 => Value::Float(f64::from_le_bytes(self.array(WHAT)?)),
-            other => return Err(self.bad_value(key, "a value type from 0 to 12", other)),
-        })
+        let Some(size) = scalar_size(kind) else {
+            return Err(self.bad_value(key, "a value type from 0 to 12", kind));
+        };
+        let bytes = self.take(size as u64, "metadata value")?;
+        scalar(kind, bytes).ok_or_else(|| self.bad_value(key, "a truth value, 0 or 1", bytes[0]))
     }
 
     fn array_value(&mut self, key: &str) -> Result<Value<'a>, InferError> {
         let kind = self.u32("array type")?;
         let length = self.u64("array length")?;
-        // No capacity is reserved from `length`: a damaged one ends in `Truncated` instead.
         if kind == STRING {
+            // No capacity is reserved from `length`: a damaged one ends in `Truncated` instead.
             let mut texts = Vec::new();
             for _ in 0..length {
                 texts.push(self.text("array of texts")?);
             }
             return Ok(Value::Texts(texts));
         }
-        if kind == ARRAY {
-            return Err(self.bad_value(key, "an array of plain values", "an array of arrays"));
-        }
-        let mut numbers = Vec::new();
-        for _ in 0..length {
-            numbers.push(self.scalar(key, kind)?);
-        }
-        Ok(Value::Numbers(numbers))
+        let Some(size) = scalar_size(kind) else {
+            return Err(self.bad_value(key, "an array of plain values", format!("type {kind}")));
+        };
+        let bytes = self.take(length.saturating_mul(size as u64), "array of numbers")?;
+        Ok(Value::Numbers(Numbers { kind, size, bytes }))
     }
 
     fn tensor(&mut self) -> Result<RawTensor<'a>, InferError> {
@@ -393,5 +426,67 @@ impl<'a> Cursor<'a, '_> {
             expected,
             got: got.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::quantized::gguf_file::{Content, Value as CandleValue};
+
+    use super::*;
+    use crate::tiny::{TinyDtype, TinyModel};
+
+    #[test]
+    fn reads_what_the_library_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tiny.gguf");
+        for dtype in TinyDtype::ALL {
+            TinyModel::wide().write_gguf(&path, dtype).unwrap();
+            let bytes = std::fs::read(&path).unwrap();
+            let ours = Gguf::parse(&path, &bytes).unwrap();
+            let content = Content::read(&mut std::io::Cursor::new(&bytes)).unwrap();
+            assert_eq!(ours.tensors.len(), content.tensor_infos.len());
+            for (name, info) in &ours.tensors {
+                let expected = &content.tensor_infos[*name];
+                let shape: Vec<_> = info.shape.iter().map(|&d| d as usize).collect();
+                assert_eq!(shape, expected.shape.dims());
+                assert_eq!(info.dtype, expected.ggml_dtype);
+                assert_eq!(info.offset as u64, content.tensor_data_offset + expected.offset);
+            }
+            assert_eq!(ours.metadata.len(), content.metadata.len());
+            for (key, value) in &ours.metadata {
+                assert_same(value, &content.metadata[*key]);
+            }
+        }
+    }
+
+    fn assert_same(ours: &Value<'_>, library: &CandleValue) {
+        match (ours, library) {
+            (Value::Unsigned(a), CandleValue::U32(b)) => assert_eq!(*a, u64::from(*b)),
+            (Value::Signed(a), CandleValue::I32(b)) => assert_eq!(*a, i64::from(*b)),
+            (Value::Float(a), CandleValue::F32(b)) => assert_eq!(*a, f64::from(*b)),
+            (Value::Bool(a), CandleValue::Bool(b)) => assert_eq!(a, b),
+            (Value::Text(a), CandleValue::String(b)) => assert_eq!(a, b),
+            (Value::Texts(a), CandleValue::Array(b)) => {
+                assert_eq!(a.len(), b.len());
+                a.iter().zip(b).for_each(|(a, b)| assert_eq!(*a, b.to_string().unwrap()));
+            }
+            (Value::Numbers(a), CandleValue::Array(b)) => {
+                assert_eq!(a.len(), b.len());
+                a.iter().zip(b).for_each(|(a, b)| assert_same(&a, b));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn plain_values_keep_their_sign_and_size() {
+        assert_eq!(scalar(1, &[0xFF]), Some(Value::Signed(-1)));
+        assert_eq!(scalar(3, &[0x00, 0x80]), Some(Value::Signed(-32768)));
+        assert_eq!(scalar(0, &[0xFF]), Some(Value::Unsigned(255)));
+        assert_eq!(scalar(11, &[0xFF; 8]), Some(Value::Signed(-1)));
+        assert_eq!(scalar(10, &[0xFF; 8]), Some(Value::Unsigned(u64::MAX)));
+        assert_eq!(scalar(6, &1.5_f32.to_le_bytes()), Some(Value::Float(1.5)));
+        assert_eq!(scalar(BOOL, &[2]), None);
     }
 }

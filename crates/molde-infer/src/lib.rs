@@ -37,6 +37,8 @@ mod model;
 mod safetensors_checkpoint;
 mod sampler;
 mod text_stream;
+#[cfg(feature = "test-models")]
+pub mod tiny;
 mod tokenizer;
 mod tokenizer_parts;
 

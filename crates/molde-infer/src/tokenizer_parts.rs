@@ -83,7 +83,7 @@ impl TokenizerParts {
             }
         };
         let mut tokens = Vec::with_capacity(texts.len());
-        for (id, (&text, kind)) in texts.iter().zip(types).enumerate() {
+        for (id, (&text, kind)) in texts.iter().zip(types.iter()).enumerate() {
             // The numbers of llama.cpp's token types.
             let kind = match kind.as_unsigned() {
                 // Converters mark padding in more than one way, but always spell it so.
@@ -91,7 +91,7 @@ impl TokenizerParts {
                 Some(1) => TokenKind::Text,
                 Some(2..=4) => TokenKind::Control,
                 Some(5) => TokenKind::Unused,
-                _ => return Err(gguf.wrong(TYPES, "a token type from 1 to 5", kind)),
+                _ => return Err(gguf.wrong(TYPES, "a token type from 1 to 5", &kind)),
             };
             tokens.push(Token { text: text.to_owned(), kind });
         }
