@@ -1,0 +1,10 @@
+//! Weights: the file formats, and the packed form that the kernels read.
+
+mod blocks;
+mod packed;
+mod types;
+
+pub(crate) use blocks::BLOCK;
+pub use packed::PackedMatrix;
+pub(crate) use packed::Scales;
+pub use types::WeightType;
