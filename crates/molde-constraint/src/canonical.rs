@@ -10,9 +10,10 @@
 //! trying: a pre-tokenizer has parted it from the end of the run by then, and trying costs thirty
 //! segmentations.
 //!
-//! A segmentation starts at the token boundary, without the text before it: the answer is then a
-//! function of the state. Byte-pair merges never cross a boundary that is kept, so what was
-//! before matters to the pre-tokenizer at most.
+//! What was written before the run matters too, though byte-pair merges never cross a boundary that
+//! is kept: a pre-tokenizer takes `_id` alone for one word, and after `{"` for a mark and a word. A
+//! state does not know how it was reached, so texts that may stand before ([`BEFORE`]) are tried as
+//! well, and where they disagree nothing is forced.
 
 use std::sync::Arc;
 
@@ -40,6 +41,10 @@ const SAMPLES: [&str; 32] = [
     "\n\n", "\t", "\"", "\"\"", "\",", "'", "'s", "\\n", ".", ", ", ":", "-", "_", "{", "é",
     "\u{301}", "日本",
 ];
+
+/// Texts before a run that ends in each kind of character. Only those after which the tokenizer
+/// begins a new token count.
+const BEFORE: [&str; 5] = ["{\"", ", \"", "\": ", "a", "12"];
 
 /// How forced text goes on from a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +80,7 @@ enum Beginning {
     Settled(TokenId),
     /// With this token if what comes after the run does not change it.
     Open(TokenId),
-    /// With no token that spells a part of the run.
+    /// With no token that spells a part of the run, or not always with the same.
     Unusable,
 }
 
@@ -124,20 +129,33 @@ impl<A: ByteAutomaton> StateTable<A> {
         if let Some(&known) = self.segments.beginnings.get(run) {
             return known;
         }
-        let bytes = first_token(&self.vocabulary, run)
-            .and_then(|token| Some((token, self.vocabulary.token_bytes(token)?)))
-            .filter(|(_, bytes)| !bytes.is_empty());
-        let found =
-            match bytes.and_then(|(token, b)| Some((token, run.as_bytes().strip_prefix(b)?))) {
-                None => Beginning::Unusable,
-                Some((token, rest)) if class_changes(rest) >= SETTLED_CHANGES => {
-                    Beginning::Settled(token)
-                }
-                Some((token, _)) => Beginning::Open(token),
-            };
+        let found = self.segment_beginning(run);
         self.cache_bytes += size_of::<(Box<str>, Beginning)>() + run.len();
         self.segments.beginnings.insert(run.into(), found);
         found
+    }
+
+    fn segment_beginning(&self, run: &str) -> Beginning {
+        let Some(token) = token_after(&self.vocabulary, "", run) else {
+            return Beginning::Unusable;
+        };
+        let Some(rest) =
+            self.vocabulary.token_bytes(token).and_then(|text| run.as_bytes().strip_prefix(text))
+        else {
+            return Beginning::Unusable;
+        };
+        // A word begins anew after anything that does not go on with it.
+        let begins_word = run.starts_with(|first: char| first.is_alphanumeric());
+        let disagrees = |before: &str| {
+            token_after(&self.vocabulary, before, run).is_some_and(|other| other != token)
+        };
+        if !begins_word && BEFORE.iter().any(|before| disagrees(before)) {
+            Beginning::Unusable
+        } else if class_changes(rest) >= SETTLED_CHANGES {
+            Beginning::Settled(token)
+        } else {
+            Beginning::Open(token)
+        }
     }
 
     /// Whether `run` begins with `token` whatever follows it.
@@ -155,7 +173,7 @@ impl<A: ByteAutomaton> StateTable<A> {
             text.clear();
             text.push_str(run);
             text.push_str(continuation);
-            first_token(&self.vocabulary, &text) == Some(token)
+            token_after(&self.vocabulary, "", &text) == Some(token)
         });
         self.cache_bytes += size_of::<(Box<[u8]>, bool)>() + key.len();
         self.segments.stable.insert(key.into_boxed_slice(), stable);
@@ -214,8 +232,19 @@ impl<A: ByteAutomaton> StateTable<A> {
     }
 }
 
-fn first_token(vocabulary: &Vocabulary, text: &str) -> Option<TokenId> {
-    vocabulary.segmenter()?.segment(text).first().copied()
+/// The first token of `text` where it follows `before`, if a token begins there; never one without
+/// text.
+fn token_after(vocabulary: &Vocabulary, before: &str, text: &str) -> Option<TokenId> {
+    let tokens = vocabulary.segmenter()?.segment(&[before, text].concat());
+    let mut read = 0;
+    for token in tokens {
+        let len = vocabulary.token_bytes(token)?.len();
+        if read == before.len() && len > 0 {
+            return Some(token);
+        }
+        read += len;
+    }
+    None
 }
 
 /// How often the kind of character changes: letter, digit, space, punctuation, beyond ASCII.

@@ -95,14 +95,7 @@ impl<A: ByteAutomaton> StateTable<A> {
             MaskWalk { automaton: &mut self.automaton, words: &mut self.words, undecided: 0 };
         self.vocabulary.trie().walk(&mut walk, state, &mut self.walk_stack);
         let undecided = walk.undecided;
-        if self.automaton.is_accepting(state) {
-            for &token in self.vocabulary.end_of_turn() {
-                set_bit(&mut self.words, token);
-            }
-        }
-        let mask = TokenMask::from_words(self.vocabulary.len(), &self.words);
-        self.words.fill(0);
-        (mask, undecided)
+        (self.take_mask(state), undecided)
     }
 
     /// The tokens of the mask with which the text can be completed in `remaining` tokens, end of
@@ -115,25 +108,32 @@ impl<A: ByteAutomaton> StateTable<A> {
         }
         let mut walk = EndsWalk { automaton: &mut self.automaton, ends: Vec::new() };
         self.vocabulary.trie().walk(&mut walk, state, &mut self.walk_stack);
-        let ends = walk.ends;
-        let vocabulary = Arc::clone(&self.vocabulary);
-        let mut allowed: Vec<TokenId> = Vec::new();
         // Neighbours in the trie mostly lead to the same state.
         let mut last = None;
-        for (token, end) in ends {
+        for (token, end) in walk.ends {
             let fits = match last {
                 Some((state, fits)) if state == end => fits,
                 _ => self.completes_within(end, remaining),
             };
             last = Some((end, fits));
             if fits {
-                allowed.push(token);
+                set_bit(&mut self.words, token);
             }
         }
+        self.take_mask(state)
+    }
+
+    /// The mask of the bits set in `words`, and the end-of-turn tokens where `state` accepts;
+    /// clears `words`.
+    fn take_mask(&mut self, state: StateId) -> TokenMask {
         if self.automaton.is_accepting(state) {
-            allowed.extend(vocabulary.end_of_turn());
+            for &token in self.vocabulary.end_of_turn() {
+                set_bit(&mut self.words, token);
+            }
         }
-        TokenMask::from_tokens(vocabulary.len(), allowed)
+        let mask = TokenMask::from_words(self.vocabulary.len(), &self.words);
+        self.words.fill(0);
+        mask
     }
 
     /// Whether one token that leads to `end` and a completion from there fit into `remaining`.

@@ -108,7 +108,10 @@ fn a_token_that_could_merge_with_what_follows_is_left_to_the_model() {
                 rest if rest.starts_with("x=1") => 0,
                 rest if rest.starts_with("x=") => 6,
                 rest if rest.starts_with("=1") => 4,
-                rest => texts.iter().position(|t| rest.starts_with(t)).unwrap() as TokenId,
+                rest => match texts.iter().position(|text| rest.starts_with(text)) {
+                    Some(token) => token as TokenId,
+                    None => break,
+                },
             };
             rest = &rest[texts[token as usize].len()..];
             tokens.push(token);
@@ -125,6 +128,30 @@ fn a_token_that_could_merge_with_what_follows_is_left_to_the_model() {
     assert_eq!(mask(&["2", ";"]), [6]);
     assert_eq!(mask(&["1"]), [0]);
     assert_eq!(mask(&["1", "2"]), [0, 6]);
+}
+
+#[test]
+fn a_token_that_depends_on_what_is_before_it_is_left_to_the_model() {
+    // Like a pre-tokenizer that takes a mark together with the word after it, but not after
+    // another mark.
+    let texts = ["_", "id", "_id", "{\"", "a", "1"];
+    let entries = texts.iter().map(|text| Text(text.as_bytes())).chain([Control]);
+    let segmenter = |text: &str| match text {
+        "_id" => vec![2],
+        "{\"_id" => vec![3, 0, 1],
+        "a_id" => vec![4, 2],
+        "id" => vec![1],
+        _ => vec![],
+    };
+    let segmenter: Arc<dyn Segmenter> = Arc::new(segmenter);
+    let vocabulary = Arc::new(Vocabulary::new(entries, [6], Some(segmenter)).unwrap());
+    let mask = |text: &str| {
+        let choices = Choices::new([text]).unwrap();
+        let vocabulary = Arc::clone(&vocabulary);
+        tokens_of(&mut Matcher::new(choices, vocabulary, MatcherOptions::default()))
+    };
+    assert_eq!(mask("_id"), [0, 2]);
+    assert_eq!(mask("id"), [1]);
 }
 
 #[test]

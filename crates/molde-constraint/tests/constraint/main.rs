@@ -2,6 +2,7 @@
 //! found by trying every token byte by byte.
 
 #![allow(clippy::unwrap_used, reason = "a test that fails panics")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 
 mod automata;
 mod budget;
@@ -9,6 +10,7 @@ mod canonical;
 mod choices;
 mod limits;
 mod masks;
+mod real;
 
 mod vocabularies;
 mod walk;
