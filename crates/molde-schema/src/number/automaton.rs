@@ -183,7 +183,7 @@ impl NumberAutomaton {
     }
 
     /// The number of states made so far.
-    pub fn len(&self) -> usize {
+    pub fn state_count(&self) -> usize {
         self.states.len() - 1
     }
 
@@ -200,8 +200,6 @@ impl NumberAutomaton {
                 kind + state.completion.as_ref().map_or(0, |text| text.len())
             })
             .sum();
-        // A sum: the order in which the keys are visited does not show.
-        #[expect(clippy::iter_over_hash_type)]
         let keys: usize = self.index.keys().map(Key::memory_usage).sum();
         states
             + keys
@@ -224,6 +222,9 @@ impl NumberAutomaton {
                     match kind {
                         Kind::Prefix(prefix, mut live) => match prefix.phase {
                             Phase::Start => Self::START,
+                            Phase::Minus => {
+                                self.minus_state(State::new(Kind::Prefix(prefix, live), completion))
+                            }
                             _ => {
                                 let key = self.prefix_key(&prefix, &mut live);
                                 self.intern(key, Kind::Prefix(prefix, live), completion)
@@ -267,8 +268,7 @@ impl NumberAutomaton {
                 match (prefix.phase, next.phase) {
                     (Phase::Start, Phase::Minus) => {
                         live.retain(|id| self.pieces[*id as usize].negative == negative);
-                        let minus = self.states.len() as u32;
-                        self.states.push(State::new(Kind::Prefix(next, live), None));
+                        let minus = self.minus_state(State::new(Kind::Prefix(next, live), None));
                         return self.leads_on(minus).then_some(minus);
                     }
                     (Phase::Start, _) => {
@@ -279,6 +279,19 @@ impl NumberAutomaton {
                 self.prefix_state(next, live)
             }
         }
+    }
+
+    /// The only state that is known by its transition instead of a summary.
+    fn minus_state(&mut self, state: State) -> u32 {
+        let class = BYTES.iter().position(|byte| *byte == b'-').expect("it is listed");
+        let known = self.states[Self::START as usize].next[class];
+        if known != UNKNOWN && known != Self::DEAD {
+            return known;
+        }
+        let id = self.states.len() as u32;
+        self.states.push(state);
+        self.states[Self::START as usize].next[class] = id;
+        id
     }
 
     /// Whether any byte leads on from a state before the first digit.
@@ -355,7 +368,7 @@ impl fmt::Debug for NumberAutomaton {
             .debug_struct("NumberAutomaton")
             .field("pieces", &self.pieces.len())
             .field("style", &self.style)
-            .field("states", &self.len())
+            .field("states", &self.state_count())
             .finish_non_exhaustive()
     }
 }

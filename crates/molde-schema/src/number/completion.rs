@@ -31,6 +31,17 @@ struct Shape {
     fraction: (i64, i64),
 }
 
+/// What a continuation has to be.
+#[derive(Clone, Copy, Debug)]
+struct Demand {
+    digits: i64,
+    /// Range of the exponent of the last digit.
+    exponents: (i64, i64),
+    non_integer: bool,
+    /// If only zeros were read: how many digits are left from the first other one on.
+    significant: (i64, i64),
+}
+
 /// Lengths that are tried before it is asked whether there is any continuation at all.
 const SHORT: i64 = 2;
 
@@ -82,10 +93,20 @@ impl Search<'_> {
         // Every continuation is one of these numbers. If none of them fits, there is none; and the
         // fewest digits with which one fits are a lower bound for the shapes.
         let most_digits = self.most_digits();
-        if !self.fits(most_digits) {
+        let enough_digits = match &self.piece.set {
+            Set::Interval(interval) => (interval)
+                .enough_digits(self.prefix, self.may_have_exponent())
+                .unwrap_or(most_digits),
+            Set::Values(_) => most_digits,
+        };
+        let most_useful = enough_digits.min(most_digits);
+        if !self.fits(most_useful) {
             return None;
         }
-        let (mut too_few, mut enough) = (-1, most_digits);
+        let (mut too_few, mut enough) = (-1, 0);
+        while enough < most_useful && !self.fits(enough) {
+            (too_few, enough) = (enough, most_useful.min(2 * enough + 4));
+        }
         while enough - too_few > 1 {
             let middle = i64::midpoint(too_few, enough);
             if self.fits(middle) { enough = middle } else { too_few = middle }
@@ -122,23 +143,29 @@ impl Search<'_> {
         integer + fraction
     }
 
-    /// Whether `digits` more digits and any exponent that the style knows make a member. Monotone
-    /// in `digits`: a zero more, and an exponent one less, are the same number.
+    /// Whether `digits` more digits and any exponent that the style knows make a member, the
+    /// point's place apart. Monotone in `digits`: a zero more, and an exponent one less, are the
+    /// same number.
     fn fits(&self, digits: i64) -> bool {
-        let (least, greatest) = match (self.style, self.piece.spelling) {
-            (NumberStyle::Any, Spelling::Free | Spelling::NotBare) => {
-                (ExponentSet::LEAST, ExponentSet::GREATEST)
-            }
-            _ => (-self.prefix.fraction_digits - digits, 0),
+        let last = -self.prefix.fraction_digits - digits;
+        let exponents = if self.may_have_exponent() {
+            (ExponentSet::LEAST, ExponentSet::GREATEST)
+        } else if self.prefix.phase == Phase::Integer {
+            (last, 0)
+        } else {
+            (last, last)
         };
-        self.find(digits, (least, greatest), false).is_some()
+        let non_integer = self.style == NumberStyle::Plain && !self.prefix.is_bare();
+        self.find(&Demand { digits, exponents, non_integer, significant: (0, i64::MAX) }).is_some()
+    }
+
+    fn may_have_exponent(&self) -> bool {
+        self.style == NumberStyle::Any && self.piece.spelling != Spelling::Bare
     }
 
     fn of_length(&self, length: i64, fewest_digits: i64) -> Option<Vec<u8>> {
-        let longest_exponent = match (self.style, self.piece.spelling) {
-            (NumberStyle::Plain, _) | (_, Spelling::Bare) => 0,
-            _ => self.max_exponent_digits + 2,
-        };
+        let longest_exponent =
+            if self.may_have_exponent() { self.max_exponent_digits + 2 } else { 0 };
         for exponent_bytes in 0..=longest_exponent.min(length) {
             if exponent_bytes == 1 {
                 continue;
@@ -197,51 +224,49 @@ impl Search<'_> {
         let greatest = greatest - fraction_digits - shape.fraction.0;
         let fractional = shape.point || !self.prefix.is_bare();
         let non_integer = self.style == NumberStyle::Plain && fractional;
-        self.find(shape.digits, (least, greatest), non_integer)
+        let caps = &self.piece.caps;
+        let significant = if non_integer && self.prefix.is_zero() {
+            // All that is left is the fraction, and its zeros are counted apart.
+            (fraction_digits + shape.digits - caps.fraction_zeros, caps.significant)
+        } else {
+            (0, i64::MAX)
+        };
+        let exponents = (least, greatest);
+        self.find(&Demand { digits: shape.digits, exponents, non_integer, significant })
     }
 
-    /// A member with `digits` more digits whose last digit has an exponent in that range.
-    fn find(&self, digits: i64, exponents: (i64, i64), non_integer: bool) -> Option<Found> {
+    fn find(&self, demand: &Demand) -> Option<Found> {
+        let &Demand { digits, exponents, non_integer, significant } = demand;
         if self.prefix.is_zero() && self.piece.contains_zero && !non_integer {
             let exponent = 0.clamp(exponents.0, exponents.1);
             return Some((vec![0; digits as usize], exponent));
         }
-        match &self.piece.set {
-            Set::Values(_) => (self.values.iter())
-                .find_map(|value| self.find_value(value, digits, exponents, non_integer)),
-            Set::Interval(interval) => {
-                let (mut base, mut top) = continuations(&self.base, digits);
-                if self.prefix.is_zero() && non_integer {
-                    // All of what is left is the fraction.
-                    let caps = &self.piece.caps;
-                    let zeros = self.prefix.fraction_digits + digits - caps.fraction_zeros;
-                    if zeros > 0 {
-                        base = pow10((zeros - 1).unsigned_abs());
-                    }
-                    if digits > caps.significant {
-                        top = pow10(caps.significant.unsigned_abs()) - 1u32;
-                    }
-                }
-                let window = Window {
-                    base: &base,
-                    top: &top,
-                    low_exponent: exponents.0,
-                    high_exponent: exponents.1,
-                    non_integer,
-                };
-                let (unit, exponent) = interval.find(&window)?;
-                Some((last_digits(&unit, digits), exponent))
+        let interval = match &self.piece.set {
+            Set::Values(_) => {
+                return self.values.iter().find_map(|value| self.find_value(value, demand));
             }
+            Set::Interval(interval) => interval,
+        };
+        let (mut base, mut top) = continuations(&self.base, digits);
+        if significant.0 > 0 {
+            base = base.max(pow10((significant.0 - 1).unsigned_abs()));
         }
+        if significant.1 < digits {
+            top = top.min(pow10(significant.1.unsigned_abs()) - 1u32);
+        }
+        let window = Window {
+            base: &base,
+            top: &top,
+            low_exponent: exponents.0,
+            high_exponent: exponents.1,
+            non_integer,
+        };
+        let (unit, exponent) = interval.find(&window)?;
+        Some((last_digits(&unit, digits), exponent))
     }
 
-    fn find_value(
-        &self,
-        value: &Magnitude,
-        digits: i64,
-        (least, greatest): (i64, i64),
-        non_integer: bool,
-    ) -> Option<Found> {
+    fn find_value(&self, value: &Magnitude, demand: &Demand) -> Option<Found> {
+        let &Demand { digits, exponents: (least, greatest), non_integer, significant } = demand;
         let length = value.digits.len() as i64;
         if non_integer && value.order >= length {
             return None;
@@ -256,19 +281,12 @@ impl Search<'_> {
             let more = (read..read + digits).map(|at| value.digit(at)).collect();
             return Some((more, exponent));
         }
-        let caps = &self.piece.caps;
-        let mut most = digits;
-        let mut fewest = length;
-        if non_integer {
-            most = most.min(caps.significant);
-            fewest = fewest.max(self.prefix.fraction_digits + digits - caps.fraction_zeros);
-        }
-        let exponent = greatest.min(value.order - fewest);
-        let significant = value.order - exponent;
-        if significant > most || exponent < least {
+        let exponent = greatest.min(value.order - length.max(significant.0));
+        let count = value.order - exponent;
+        if count > digits.min(significant.1) || exponent < least {
             return None;
         }
-        let zeros = digits - significant;
+        let zeros = digits - count;
         Some(((0..digits).map(|at| value.digit(at - zeros)).collect(), exponent))
     }
 

@@ -1,7 +1,5 @@
 //! Magnitudes between two ends that lie on one lattice and off others.
 
-use std::collections::BTreeSet;
-
 use num_bigint::BigUint;
 use num_traits::One;
 
@@ -9,6 +7,7 @@ use super::decimal::digit_count;
 use super::exponent::ExponentSet;
 use super::lattice::{Divisor, candidates, least_multiple};
 use super::magnitude::{Bound, Magnitude};
+use super::prefix::{Phase, Prefix};
 
 /// A set of positive numbers. `None` is no bound; there are no zeros here.
 #[derive(Clone, Debug)]
@@ -52,6 +51,10 @@ impl Interval {
         if window.top < base {
             return None;
         }
+        let integers = |step: &Divisor| step.fraction_digits() == 0;
+        if window.non_integer && self.step.as_ref().is_some_and(integers) {
+            return None;
+        }
         let (base_digits, top_digits) = (digit_count(base), digit_count(window.top));
         let mut low = window.low_exponent;
         let mut high = window.high_exponent;
@@ -72,21 +75,28 @@ impl Interval {
         // Between these there may be any number of exponents that all behave alike: of each such
         // run, one more than there are holes is enough, and both ends of the run may be partial.
         let margin = 3 + self.holes.len() as i64;
-        let mut exponents = BTreeSet::new();
-        let mut add = |from: i64, to: i64| exponents.extend(from.max(low)..=to.min(high));
-        add(low, low + margin);
-        add(high - margin, high);
+        let mut ranges = vec![(low, low + margin), (high - margin, high)];
         for bound in [&self.low, &self.high].into_iter().flatten() {
             for digits in [base_digits, top_digits] {
                 let edge = bound.at.order - digits;
-                add(edge - margin, edge + margin);
+                ranges.push((edge - margin, edge + margin));
             }
         }
         let one = window.non_integer.then(Divisor::one);
         for divisor in self.step.iter().chain(&self.avoid).chain(&one) {
-            add(divisor.exponent() - top_digits - margin, divisor.saturation() + margin);
+            ranges.push((divisor.exponent() - top_digits - margin, divisor.saturation() + margin));
         }
-        exponents.into_iter().rev().find_map(find_at)
+        ranges.sort_unstable_by_key(|range| std::cmp::Reverse(range.1));
+        let mut below = high + 1;
+        ranges.into_iter().find_map(|(from, to)| {
+            let to = to.min(below - 1);
+            let from = from.max(low);
+            if from > to {
+                return None;
+            }
+            below = from;
+            (from..=to).rev().find_map(find_at)
+        })
     }
 
     fn find_at(
@@ -131,6 +141,44 @@ impl Interval {
         least_multiple(&from, &to, &step, &avoid, tries, |unit| holes.contains(unit))
     }
 
+    /// How many more digits are enough to tell whether anything can follow `prefix`: if any number
+    /// of digits makes a member, so do these. `None` if only the limits tell.
+    pub(super) fn enough_digits(&self, prefix: &Prefix, may_have_exponent: bool) -> Option<i64> {
+        let read = prefix.digits.len() as i64;
+        let beyond_fraction = |digits: i64| (digits - prefix.fraction_digits).max(0);
+        // Without an exponent, the integer part itself has to become long enough.
+        let integer = if may_have_exponent || prefix.phase != Phase::Integer {
+            0
+        } else {
+            let orders = [&self.low, &self.high].into_iter().flatten().map(|end| end.at.order);
+            (orders.max().unwrap_or(0) - prefix.integer_digits).max(0)
+        };
+        match (&self.step, &self.high) {
+            // Digits beyond the last that a multiple has are zeros.
+            (Some(step), Some(high)) => {
+                let last = step.exponent().min(0);
+                let to_last = high.at.order - read - last;
+                Some(to_last.max(beyond_fraction(-last)) + 1)
+            }
+            // Among so many numbers, enough are multiples.
+            (Some(step), None) => {
+                let tries = candidates(self.avoid.len() + 1, self.holes.len());
+                let period = digit_count(step.integer_modulus()) + digit_count(&tries.into());
+                Some(integer + beyond_fraction(step.fraction_digits()) + period + 1)
+            }
+            // Numbers between two ends: one digit more than they have makes room.
+            (None, _) if self.avoid.is_empty() && self.holes.is_empty() => {
+                let ends = [&self.low, &self.high].into_iter().flatten();
+                let digits = ends.map(|end| {
+                    let digits = end.at.digits.len() as i64;
+                    (digits - read).max(beyond_fraction(digits - end.at.order))
+                });
+                Some(integer + digits.max().unwrap_or(0) + 2)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether there is any number in the set.
     pub(super) fn is_empty(&self) -> bool {
         // Without a lattice there are infinitely many decimals between the ends, and what is left
@@ -138,12 +186,11 @@ impl Interval {
         let Some(step) = &self.step else { return false };
         let exponent = step.exponent();
         let base = self.low.as_ref().map_or_else(BigUint::one, |low| low.least_unit(exponent));
-        let top = match &self.high {
-            Some(high) => high.greatest_unit(exponent),
-            None => {
-                let tries = candidates(self.avoid.len(), self.holes.len());
-                &base + step.mantissa() * BigUint::from(tries + 1)
-            }
+        let top = if let Some(high) = &self.high {
+            high.greatest_unit(exponent)
+        } else {
+            let tries = candidates(self.avoid.len(), self.holes.len());
+            &base + step.mantissa() * BigUint::from(tries + 1)
         };
         let window = Window {
             base: &base,

@@ -70,7 +70,7 @@ impl Divisor {
             let twos = BigUint::one() << self.twos.saturating_sub(shift);
             return Some(twos * pow5(self.fives.saturating_sub(shift)) * &self.rest);
         }
-        if -shift >= digits + 1 {
+        if -shift > digits {
             return None;
         }
         Some(&self.mantissa * pow10(shift.unsigned_abs()))

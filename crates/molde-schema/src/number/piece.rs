@@ -51,7 +51,7 @@ pub(super) enum Spelling {
 /// The magnitudes, zero apart.
 #[derive(Clone, Debug)]
 pub(super) enum Set {
-    Interval(Interval),
+    Interval(Box<Interval>),
     /// Ordered by [`Magnitude::cmp_digits`], so that those with a common start are neighbours.
     Values(Vec<Magnitude>),
 }
@@ -178,13 +178,13 @@ fn half(spec: &NumberSpec, negative: bool, limits: &NumberLimits) -> Result<Set,
         .collect();
     holes.sort_by(Magnitude::cmp_digits);
     holes.dedup_by(|one, two| one.cmp_digits(two).is_eq());
-    Ok(Set::Interval(Interval {
+    Ok(Set::Interval(Box::new(Interval {
         low: low.map(bound),
         high: high.as_ref().map(bound),
         step: step.as_ref().map(Divisor::new),
         avoid: avoid.iter().map(Divisor::new).collect(),
         holes,
-    }))
+    })))
 }
 
 fn caps(set: &Set, style: NumberStyle, limits: &NumberLimits) -> Caps {

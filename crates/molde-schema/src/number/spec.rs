@@ -17,6 +17,7 @@ pub struct NumberBound {
 ///
 /// All but two fields speak of the value; [`draft4_integer`](Self::draft4_integer) and its
 /// negation speak of how it is written.
+#[expect(clippy::struct_excessive_bools, reason = "four independent conditions, no state machine")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct NumberSpec {
     /// The value is an integer: `1.0` and `1e3` are.
