@@ -14,9 +14,17 @@ use crate::HubError;
 /// assert_eq!(model.context_tokens, 32_768);
 /// # Ok::<(), molde_hub::HubError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
+    default: String,
+    fallback: String,
+    models: Vec<CatalogModel>,
+}
+
+/// The file as it is written. Not public: only what was checked becomes a [`Catalog`].
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CatalogText {
     version: u32,
     default: String,
     fallback: String,
@@ -134,12 +142,13 @@ impl Catalog {
     /// # Errors
     /// [`HubError::CatalogInvalid`] for the first problem.
     pub fn parse(text: &str) -> Result<Self, HubError> {
-        let catalog: Self = toml::from_str(text).map_err(|error| HubError::CatalogInvalid {
+        let read: CatalogText = toml::from_str(text).map_err(|error| HubError::CatalogInvalid {
             entry: "the whole file".to_owned(),
             problem: error.to_string(),
         })?;
-        validate::check(&catalog)?;
-        Ok(catalog)
+        validate::check(&read)?;
+        let CatalogText { version: _, default, fallback, models } = read;
+        Ok(Self { default, fallback, models })
     }
 
     /// Every model, in the catalogue's order.

@@ -4,11 +4,11 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use ureq::Body;
 use ureq::http::{HeaderMap, Method, Request, Response, Uri, header};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
-use ureq::{Agent, Body, Proxy};
 
-use crate::address::{Endpoint, host, is_loopback, redirect_target, same_origin};
+use crate::address::{Endpoint, host, redirect_target, same_origin};
+use crate::agent::{Agents, broke_off, describe_error};
 use crate::cache::is_blob_name;
 use crate::catalog::CatalogFile;
 use crate::error::RedirectRule;
@@ -74,9 +74,7 @@ pub(crate) struct RemoteFile<'a> {
 /// Speaks to one hub. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Client {
-    agent: Agent,
-    /// For servers on this machine: a proxy elsewhere cannot reach them.
-    local_agent: Agent,
+    agents: Agents,
     endpoint: Endpoint,
     token: Option<String>,
     answer_timeout: Duration,
@@ -84,17 +82,11 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(config: &HubConfig) -> Result<Self, HubError> {
-        let mut tls = TlsConfig::builder();
-        if let Some(roots) = root_certificates(config)? {
-            tls = tls.root_certs(roots);
-        }
-        let tls = tls.build();
-        let agent = build_agent(config, tls.clone(), Proxy::try_from_env());
-        let local_agent = build_agent(config, tls, None);
+        let agents = Agents::new(config);
         let endpoint = Endpoint::parse(&config.endpoint)?;
         let token = config.token.clone();
         let answer_timeout = config.answer_timeout;
-        Ok(Self { agent, local_agent, endpoint, token, answer_timeout })
+        Ok(Self { agents, endpoint, token, answer_timeout })
     }
 
     /// Host and port of the hub.
@@ -241,8 +233,7 @@ impl Client {
                 problem: "a token of printable ASCII is expected",
             })
         })?;
-        let agent = if is_loopback(at) { &self.local_agent } else { &self.agent };
-        agent.run(request).map_err(|error| {
+        self.agents.run(at, request)?.map_err(|error| {
             let reason = describe_error(&error);
             let unreachable = HubError::Unreachable { host: host(at), reason };
             if broke_off(&error) { Failure::Retry(unreachable) } else { Failure::Down(unreachable) }
@@ -274,41 +265,6 @@ impl Client {
             408 | 429 | 500..=599 => Err(Failure::Retry(HubError::Http { status, host, file })),
             _ => Err(Failure::Stop(HubError::Http { status, host, file })),
         }
-    }
-}
-
-fn build_agent(config: &HubConfig, tls: TlsConfig, proxy: Option<Proxy>) -> Agent {
-    Agent::config_builder()
-        .tls_config(tls)
-        .proxy(proxy)
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        // Sizes and offsets are those of the file: it must come as it is.
-        .accept_encoding("identity")
-        .user_agent(concat!("molde-hub/", env!("CARGO_PKG_VERSION")))
-        .timeout_resolve(Some(config.connect_timeout))
-        .timeout_connect(Some(config.connect_timeout))
-        .timeout_recv_response(Some(config.stall_timeout))
-        .timeout_per_read(Some(config.stall_timeout))
-        .timeout_per_write(Some(config.stall_timeout))
-        .build()
-        .new_agent()
-}
-
-/// Whether a connection was there and broke.
-fn broke_off(error: &ureq::Error) -> bool {
-    use std::io::ErrorKind;
-    match error {
-        ureq::Error::Io(source) => matches!(
-            source.kind(),
-            ErrorKind::ConnectionReset
-                | ErrorKind::ConnectionAborted
-                | ErrorKind::BrokenPipe
-                | ErrorKind::UnexpectedEof
-        ),
-        ureq::Error::Protocol(_) => true,
-        _ => false,
     }
 }
 
@@ -358,38 +314,6 @@ fn is_strong(etag: &str) -> bool {
 
 fn too_many_redirects(from: &Uri, to: &Uri) -> HubError {
     HubError::RedirectRefused { from: host(from), to: host(to), why: RedirectRule::TooMany }
-}
-
-fn describe_error(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Timeout(phase) => format!("time limit reached ({phase})"),
-        ureq::Error::HostNotFound => "no such host".to_owned(),
-        ureq::Error::Io(source) => source.to_string(),
-        other => other.to_string(),
-    }
-}
-
-/// The certificates of the bundle that the environment names: behind an inspecting proxy the
-/// built-in ones do not do.
-fn root_certificates(config: &HubConfig) -> Result<Option<RootCerts>, HubError> {
-    let Some(path) = &config.ca_bundle else {
-        return Ok(None);
-    };
-    let pem = std::fs::read(path).map_err(|source| HubError::io("read", path, source))?;
-    let certificates: Vec<Certificate<'static>> = parse_pem(&pem)
-        .filter_map(|item| match item {
-            Ok(PemItem::Certificate(certificate)) => Some(certificate),
-            _ => None,
-        })
-        .collect();
-    if certificates.is_empty() {
-        return Err(HubError::Setting {
-            variable: "SSL_CERT_FILE",
-            value: path.display().to_string(),
-            problem: "a PEM file with at least one certificate is expected",
-        });
-    }
-    Ok(Some(RootCerts::new_with_certs(&certificates)))
 }
 
 #[cfg(test)]

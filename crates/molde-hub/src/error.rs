@@ -137,7 +137,7 @@ pub enum HubError {
     },
     /// A file has the right size and the wrong content.
     #[error(
-        "{file}: {kind} {expected} expected, got {got}: wrong bytes were received and have been removed; the next try starts clean"
+        "{file}: {kind} {expected} expected, got {got}: the content is wrong and nothing of it is kept; the next try starts clean"
     )]
     ChecksumMismatch {
         /// The file.

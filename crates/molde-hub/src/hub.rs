@@ -76,12 +76,10 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// A hub with its own catalogue and settings. Touches neither disk nor network, but for the
-    /// certificate bundle if one is set.
+    /// A hub with its own catalogue and settings. Touches neither disk nor network.
     ///
     /// # Errors
-    /// [`HubError::Setting`] for an endpoint that is no address or a bundle without certificates,
-    /// [`HubError::Io`] for a bundle that cannot be read.
+    /// [`HubError::Setting`] for an endpoint that is no address.
     pub fn new(catalog: Catalog, config: HubConfig) -> Result<Self, HubError> {
         let client = Client::new(&config)?;
         Ok(Self { catalog, config, client, unreachable: Mutex::new(None) })
@@ -195,7 +193,8 @@ impl Hub {
     }
 
     /// Whether the hub answers and has this model. Takes at most
-    /// [`answer_timeout`](HubConfig::answer_timeout), and nothing if the settings say offline.
+    /// [`answer_timeout`](HubConfig::answer_timeout), and nothing if the settings say offline. Every
+    /// failure to ask is a reason.
     ///
     /// # Errors
     /// [`HubError::UnknownModel`].

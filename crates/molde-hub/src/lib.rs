@@ -32,6 +32,7 @@
 #![deny(missing_docs)]
 
 mod address;
+mod agent;
 mod cache;
 mod catalog;
 mod choose;

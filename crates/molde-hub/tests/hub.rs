@@ -245,6 +245,24 @@ fn a_port_where_nobody_listens_is_known_at_once() {
 }
 
 #[test]
+fn a_certificate_bundle_is_looked_at_only_for_the_network() {
+    let content = noise(1000, 14);
+    let server = Server::with(&content);
+    let mut bench = Bench::new(&server.address, gguf_catalog(&content));
+    let bundle = bench.folder.path().join("bundle.pem");
+    bench.config.ca_bundle = Some(bundle.clone());
+    let missing = bench.pull();
+    assert!(matches!(missing, Err(HubError::Io { operation: "read", .. })), "{missing:?}");
+    std::fs::write(&bundle, "no certificate").expect("written");
+    let empty = bench.pull();
+    assert!(matches!(empty, Err(HubError::Setting { variable: "SSL_CERT_FILE", .. })), "{empty:?}");
+    let path = bench.snapshot().join(FILE);
+    std::fs::create_dir_all(bench.snapshot()).expect("folders");
+    std::fs::write(path, &content).expect("written");
+    assert_eq!(bench.pull().expect("cached").origin, Origin::Cached);
+}
+
+#[test]
 fn status_tells_what_is_cached_and_what_has_begun() {
     let content = noise(SIZE, 13);
     let server = Server::with(&content);

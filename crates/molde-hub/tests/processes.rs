@@ -95,7 +95,7 @@ fn after_kill_9_at_half_the_next_run_goes_on_from_the_bytes_on_disk() {
 fn of_two_processes_one_fetches_and_the_other_waits_and_finds_the_file() {
     let content = noise(SIZE, 2);
     let server = Server::with(&content);
-    server.pace(Duration::from_millis(5));
+    server.pace(Duration::from_millis(20));
     let bench = Bench::new(&server.address, gguf_catalog(&content));
     let mut first = pull_command(&bench).spawn().expect("started");
     // Keeps the pipe open: the first goes on writing to it.
@@ -116,7 +116,7 @@ fn of_two_processes_one_fetches_and_the_other_waits_and_finds_the_file() {
 fn a_waiting_process_takes_over_from_one_that_is_killed() {
     let content = noise(SIZE, 3);
     let server = Server::with(&content);
-    server.pace(Duration::from_millis(10));
+    server.pace(Duration::from_millis(20));
     let bench = Bench::new(&server.address, gguf_catalog(&content));
     let mut first = pull_command(&bench).spawn().expect("started");
     read_until(&mut first, " 20% ");

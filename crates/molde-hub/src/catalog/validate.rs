@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Catalog, CatalogFile, CatalogModel, Piece, Source, WeightFormat};
+use super::{CatalogFile, CatalogModel, CatalogText, Piece, Source, WeightFormat};
 use crate::HubError;
 use crate::digest::is_hex;
 
 /// The only layout there has been so far.
 const VERSION: u32 = 1;
 
-pub(super) fn check(catalog: &Catalog) -> Result<(), HubError> {
+pub(super) fn check(catalog: &CatalogText) -> Result<(), HubError> {
     if catalog.version != VERSION {
         return invalid(
             "the whole file",
