@@ -76,7 +76,8 @@ impl NumberAutomaton {
     /// The automaton of the numbers that satisfy at least one of `specs`.
     ///
     /// # Errors
-    /// [`NumberError::TooManyExcludedDivisors`] and [`NumberError::ExponentDigitsTooMany`].
+    /// [`NumberError::TooManyExcludedDivisors`], [`NumberError::ExponentDigitsTooMany`], and
+    /// [`NumberError::TooManyDigits`] for the common multiple of several divisors.
     ///
     /// # Complexity
     /// Linear in the constraints' digits, and `n log n` in listed values. Ranges cost the same
@@ -141,7 +142,7 @@ impl NumberAutomaton {
         if state == Self::DEAD {
             return None;
         }
-        let mut next = self.states[state as usize].next[class];
+        let mut next = self.states.get(state as usize)?.next[class];
         if next == UNKNOWN {
             next = self.compute(state, byte).unwrap_or(Self::DEAD);
             self.states[state as usize].next[class] = next;
@@ -151,23 +152,20 @@ impl NumberAutomaton {
 
     /// Whether the bytes read so far are an accepted text.
     pub fn is_accepting(&self, state: u32) -> bool {
-        if state == Self::DEAD {
-            return false;
-        }
-        match &self.states[state as usize].completion {
-            Some(completion) => completion.is_empty(),
-            None => false,
-        }
+        // The dead state has no completion, and no other is empty but an accepting state's.
+        let completion =
+            self.states.get(state as usize).and_then(|state| state.completion.as_ref());
+        completion.is_some_and(|text| text.is_empty())
     }
 
     /// A shortest text that leads from `state` to acceptance; empty where it accepts, and for
     /// [`DEAD`](Self::DEAD), from which none does.
     pub fn shortest(&mut self, state: u32) -> Vec<u8> {
-        if state == Self::DEAD {
-            return Vec::new();
-        }
-        if let Some(completion) = &self.states[state as usize].completion {
-            return completion.to_vec();
+        match self.states.get(state as usize) {
+            None => return Vec::new(),
+            Some(State { completion: Some(known), .. }) => return known.to_vec(),
+            Some(_) if state == Self::DEAD => return Vec::new(),
+            Some(_) => {}
         }
         let mut shortest: Option<Vec<u8>> = None;
         for byte in *BYTES {
@@ -211,7 +209,7 @@ impl NumberAutomaton {
     /// in order. All other ids are invalid afterwards. [`DEAD`](Self::DEAD) stays as it is.
     pub fn clear(&mut self, keep: &[u32]) -> Vec<u32> {
         let kept: Vec<Option<State>> = (keep.iter())
-            .map(|id| (*id != Self::DEAD).then(|| self.states[*id as usize].clone()))
+            .map(|id| self.states.get(*id as usize).filter(|_| *id != Self::DEAD).cloned())
             .collect();
         self.reset();
         kept.into_iter()

@@ -401,8 +401,8 @@ mod tests {
             ("0.075", "0.01", false),
             ("1e300", "7", false),
             ("7e300", "7", true),
-            ("1e1000", "0.123456789", false),
-            ("123456789e1000", "0.123456789", true),
+            ("1e990", "0.123456789", false),
+            ("123456789e990", "0.123456789", true),
             ("9007199254740993", "2", false),
             ("22.5", "-7.5", true),
             ("0", "3", true),
@@ -425,7 +425,7 @@ mod tests {
     fn integers_in_range_convert() {
         assert_eq!(decimal("3.0").to_u64(), Some(3));
         assert_eq!(decimal("18446744073709551615").to_u64(), Some(u64::MAX));
-        for text in ["18446744073709551616", "-1", "0.5", "1e9000"] {
+        for text in ["18446744073709551616", "-1", "0.5", "1e900"] {
             assert_eq!(decimal(text).to_u64(), None, "{text}");
         }
     }
@@ -464,12 +464,12 @@ mod tests {
                 "{text}"
             );
         }
-        let long = "1".repeat(10_001);
+        let long = "1".repeat(1_001);
         assert_eq!(
             Decimal::parse(&long, &limits),
-            Err(NumberError::TooManyDigits { digits: 10_001, limit: 10_000 })
+            Err(NumberError::TooManyDigits { digits: 1_001, limit: 1_000 })
         );
-        assert!(Decimal::parse(&format!("1{}", "0".repeat(9_999)), &limits).is_ok());
+        assert!(Decimal::parse(&format!("1{}", "0".repeat(999)), &limits).is_ok());
     }
 
     #[test]

@@ -64,6 +64,10 @@ impl Interval {
         if let Some(bound) = &self.high {
             high = high.min(bound.at.order - base_digits);
         }
+        if let Some(step) = &self.step {
+            // No multiple but zero is smaller than the step.
+            low = low.max(step.order() - top_digits);
+        }
         let find_at = |exponent| {
             self.find_at(base, window.top, (base_digits, top_digits), exponent, window.non_integer)
                 .map(|unit| (unit, exponent))
@@ -133,12 +137,14 @@ impl Interval {
             .filter_map(|divisor| divisor.step_in_units(exponent, top_digits))
             .collect();
         let orders = base_digits + exponent..=top_digits + exponent;
-        let holes: Vec<BigUint> = (self.holes.iter())
+        let mut holes: Vec<BigUint> = (self.holes.iter())
             .filter(|hole| orders.contains(&hole.order))
             .filter_map(|hole| hole.in_units(exponent))
             .collect();
+        holes.sort_unstable();
         let tries = candidates(avoid.len(), holes.len());
-        least_multiple(&from, &to, &step, &avoid, tries, |unit| holes.contains(unit))
+        let is_hole = |unit: &BigUint| holes.binary_search(unit).is_ok();
+        least_multiple(&from, &to, &step, &avoid, tries, is_hole)
     }
 
     /// How many more digits are enough to tell whether anything can follow `prefix`: if any number

@@ -37,8 +37,8 @@ pub struct NumberLimits {
     /// Zeros right after the point of `0.…` in style [`Plain`](NumberStyle::Plain). Default 300, so
     /// that no value becomes zero as a binary64.
     pub plain_fraction_zeros: u32,
-    /// Significant digits of a number in a schema. Default 10,000. More is
-    /// [`NumberError::TooManyDigits`].
+    /// Significant digits of a number in a schema, and of the least common multiple of several
+    /// divisors. Default 1,000. More is [`NumberError::TooManyDigits`].
     pub max_decimal_digits: u32,
     /// Largest magnitude of the decimal order (the exponent of `0.d…e…`) of a number in a schema.
     /// Default 10,000. Beyond is [`NumberError::OrderTooLarge`].
@@ -58,8 +58,8 @@ impl Default for NumberLimits {
             max_exponent_digits: 18,
             plain_significant_digits: 15,
             plain_fraction_zeros: 300,
-            max_decimal_digits: 10_000,
-            max_decimal_order: 10_000,
+            max_decimal_digits: 1_000,
+            max_decimal_order: 1_000,
             max_excluded_divisors: 12,
         }
     }
@@ -80,7 +80,7 @@ pub enum NumberError {
         /// Index of the first byte that cannot follow, or the length of a text that is unfinished.
         offset: usize,
     },
-    /// The number has more significant digits than the limit.
+    /// A number, or the common multiple of several, has more significant digits than the limit.
     #[error("number with {digits} significant digits, at most {limit}: raise `max_decimal_digits`")]
     TooManyDigits {
         /// Significant digits of the number.

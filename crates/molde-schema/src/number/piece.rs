@@ -2,7 +2,7 @@
 
 use num_traits::Zero;
 
-use super::decimal::Decimal;
+use super::decimal::{Decimal, digit_count};
 use super::interval::Interval;
 use super::lattice::Divisor;
 use super::limits::{NumberError, NumberLimits, NumberStyle};
@@ -151,7 +151,15 @@ fn half(spec: &NumberSpec, negative: bool, limits: &NumberLimits) -> Result<Set,
         if divisor.is_zero() {
             return none();
         }
-        step = Some(step.map_or_else(|| divisor.abs(), |step| step.lcm(divisor)));
+        let common = step.map_or_else(|| divisor.abs(), |step| step.lcm(divisor));
+        let digits = digit_count(common.mantissa().magnitude());
+        if digits > i64::from(limits.max_decimal_digits) {
+            return Err(NumberError::TooManyDigits {
+                digits: digits as usize,
+                limit: limits.max_decimal_digits,
+            });
+        }
+        step = Some(common);
     }
     let mut avoid: Vec<Decimal> = (spec.not_multiple_of.iter())
         .filter(|divisor| !divisor.is_zero())

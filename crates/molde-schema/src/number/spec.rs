@@ -113,8 +113,9 @@ impl NumberSpec {
     /// Whether no number, however written, satisfies every constraint.
     ///
     /// # Errors
-    /// [`TooManyExcludedDivisors`](super::NumberError::TooManyExcludedDivisors) if the question
-    /// costs more than `limits` allow.
+    /// [`TooManyExcludedDivisors`](super::NumberError::TooManyExcludedDivisors) or
+    /// [`TooManyDigits`](super::NumberError::TooManyDigits) if the question costs more than
+    /// `limits` allow.
     pub fn is_empty(&self, limits: &NumberLimits) -> Result<bool, super::NumberError> {
         Ok(Piece::from_spec(self, NumberStyle::Any, limits)?.is_empty())
     }

@@ -4,9 +4,13 @@ use crate::number::{
     Decimal, NumberAutomaton, NumberBound, NumberError, NumberLimits, NumberSpec, NumberStyle,
 };
 
+/// For numbers that are read, not written into a schema.
+fn wide() -> NumberLimits {
+    NumberLimits { max_decimal_order: i64::MAX / 16, ..NumberLimits::default() }
+}
+
 fn decimal(text: &str) -> Decimal {
-    let limits = NumberLimits { max_decimal_order: i64::MAX / 16, ..NumberLimits::default() };
-    Decimal::parse(text, &limits).expect("a valid number")
+    Decimal::parse(text, &wide()).expect("a valid number")
 }
 
 fn bound(text: &str, exclusive: bool) -> NumberBound {
@@ -420,7 +424,7 @@ fn walks_end_within_the_digit_limits() {
                         assert!(next.iter().any(|(byte, _)| *byte == rest[0]), "{text} {spec:?}");
                     }
                     if rest.is_empty() {
-                        assert_eq!(spec.accepts_text(&text, &NumberLimits::default()), Ok(true));
+                        assert_eq!(spec.accepts_text(&text, &wide()), Ok(true));
                     }
                     if next.is_empty() {
                         break;
@@ -433,6 +437,35 @@ fn walks_end_within_the_digit_limits() {
                 }
                 assert!(automaton.is_accepting(state), "{text} ends nowhere in {spec:?}");
             }
+        }
+    }
+}
+
+/// The largest numbers that the limits let into a schema, and many points left out.
+#[test]
+fn hostile_constraints_are_walked_to_the_end() {
+    let digits: String = (0..999).map(|i| char::from(b'1' + (i * i % 9) as u8)).collect();
+    let points: Vec<Decimal> = (0..2_000).map(|i| decimal(&format!("{i}"))).collect();
+    let specs = [
+        integers(&format!("{digits}1"), &format!("{digits}3")),
+        between(&format!("0.{digits}1"), &format!("0.{digits}3")),
+        between("1e-999", "1e999"),
+        NumberSpec { multiple_of: vec![decimal(&digits)], ..NumberSpec::default() },
+        NumberSpec { not_multiple_of: vec![decimal(&digits)], ..NumberSpec::default() },
+        NumberSpec { excluded: points, ..integers("0", "2000") },
+    ];
+    for spec in &specs {
+        for style in [Any, Plain] {
+            let mut automaton = automaton(spec, style);
+            assert!(!automaton.is_empty(), "{style:?} {spec:?}");
+            let mut state = automaton.start();
+            let mut text = String::new();
+            for byte in automaton.shortest(state) {
+                state = automaton.step(state, byte).expect("the completion is a path");
+                text.push(byte as char);
+            }
+            assert!(automaton.is_accepting(state), "{style:?} {spec:?}");
+            assert_eq!(spec.accepts_text(&text, &wide()), Ok(true));
         }
     }
 }
@@ -458,6 +491,13 @@ fn clearing_keeps_the_states_asked_for() {
 
 #[test]
 fn what_exceeds_a_limit_is_a_named_error() {
+    let primes = ["7919", "104729", "1299709"].map(decimal).to_vec();
+    let limits = NumberLimits { max_decimal_digits: 10, ..NumberLimits::default() };
+    let spec = NumberSpec { multiple_of: primes, ..NumberSpec::default() };
+    assert_eq!(
+        NumberAutomaton::new(&[spec], Any, &limits).err(),
+        Some(NumberError::TooManyDigits { digits: 16, limit: 10 })
+    );
     let limits = NumberLimits { max_excluded_divisors: 2, ..NumberLimits::default() };
     let spec = NumberSpec {
         not_multiple_of: ["2", "3", "5"].map(decimal).to_vec(),
