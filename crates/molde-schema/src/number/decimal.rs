@@ -155,12 +155,6 @@ impl Decimal {
         Self { mantissa: self.mantissa.abs(), exponent: self.exponent }
     }
 
-    /// The value with the other sign.
-    #[must_use]
-    pub fn negated(&self) -> Self {
-        Self { mantissa: -&self.mantissa, exponent: self.exponent }
-    }
-
     /// Whether the value is an integer times `divisor`, whose sign does not matter. Only zero is a
     /// multiple of zero.
     ///

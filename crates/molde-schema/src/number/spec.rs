@@ -119,11 +119,6 @@ impl NumberSpec {
     pub fn is_empty(&self, limits: &NumberLimits) -> Result<bool, super::NumberError> {
         Ok(Piece::from_spec(self, NumberStyle::Any, limits)?.is_empty())
     }
-
-    /// Whether every number satisfies the constraint.
-    pub fn is_unconstrained(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 fn sorted(mut values: Vec<Decimal>) -> Vec<Decimal> {
