@@ -33,7 +33,7 @@
 //!   calls, on skipped forced tokens, on rollbacks, or on dropped caches.
 //! - While the text is not complete the mask is not empty, given a vocabulary that has every byte.
 //!
-//! This crate knows nothing of JSON, of schemas, or of models.
+//! This crate knows nothing of JSON (that is molde-schema's) or of models.
 
 mod canonical;
 mod choices;
@@ -41,9 +41,11 @@ mod completion;
 mod explain;
 mod matcher;
 mod options;
+mod schema;
 mod table;
 
 pub use choices::{Choices, ChoicesError};
 pub use explain::Explanation;
 pub use matcher::Matcher;
 pub use options::{Limits, MatcherOptions, Segmentation};
+pub use schema::SchemaConstraint;

@@ -19,6 +19,9 @@ pub struct Matcher<A> {
     table: StateTable<A>,
     /// The start state, and the state after each text token that was accepted.
     history: Vec<StateId>,
+    /// The bytes of the text tokens that were accepted, and how many there were after each.
+    text: Vec<u8>,
+    text_ends: Vec<usize>,
     /// Whether an end-of-turn token was accepted, after all the others.
     ended: bool,
     /// The mask of the current position, once it was asked for.
@@ -39,6 +42,8 @@ impl<A: ByteAutomaton> Matcher<A> {
         Self {
             table: StateTable::new(automaton, vocabulary, options),
             history: vec![start],
+            text: Vec::new(),
+            text_ends: Vec::new(),
             ended: false,
             current: None,
             within,
@@ -50,6 +55,8 @@ impl<A: ByteAutomaton> Matcher<A> {
     /// found out about states is kept.
     pub fn reset(&mut self) {
         self.history.truncate(1);
+        self.text.clear();
+        self.text_ends.clear();
         self.ended = false;
         self.current = None;
         self.undecided = 0;
@@ -172,7 +179,11 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
             return self.is_accepting();
         }
         let state = self.state();
-        let Some(Step::To(after)) = self.table.step_token(state, token) else { return false };
+        let Some(Step::To(mut after)) = self.table.step_token(state, token) else { return false };
+        if self.table.automaton.needs_settling(after) {
+            let bytes = self.table.vocabulary.token_bytes(token).unwrap_or_default();
+            after = self.table.automaton.settle(after, &[&self.text, bytes].concat());
+        }
         self.table.canonical_token(state).is_none_or(|expected| expected == token)
             && self.table.completes_within(after, remaining_tokens)
     }
@@ -196,6 +207,15 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
                 {
                     return Err(ConstraintError::NotCanonical { token, expected });
                 }
+                let bytes = self.table.vocabulary.token_bytes(token).unwrap_or_default();
+                self.text.extend(bytes);
+                let after = self.table.automaton.settle(after, &self.text);
+                if !after.is_live() {
+                    self.text.truncate(self.text.len() - bytes.len());
+                    let byte_offset = bytes.len().saturating_sub(1);
+                    return Err(ConstraintError::TokenNotAllowed { token, byte_offset });
+                }
+                self.text_ends.push(self.text.len());
                 self.history.push(after);
             }
             Some(Step::Dead { byte_offset } | Step::Undecided { byte_offset }) => {
@@ -216,7 +236,10 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
             return Err(ConstraintError::RollbackTooFar { requested: tokens, accepted });
         }
         if tokens > 0 {
-            self.history.truncate(accepted - tokens + 1);
+            let kept = accepted - tokens;
+            self.history.truncate(kept + 1);
+            self.text_ends.truncate(kept);
+            self.text.truncate(self.text_ends.last().copied().unwrap_or(0));
             self.ended = false;
             self.current = None;
         }

@@ -43,7 +43,21 @@ pub trait ByteAutomaton {
     /// empty where it accepts. The same state gives the same string every time.
     fn completion(&mut self, state: StateId) -> Vec<u8>;
 
-    /// An estimate of the heap bytes held by the automaton's tables.
+    /// Whether [`settle`](Self::settle) would change the state. Default: never.
+    fn needs_settling(&self, _state: StateId) -> bool {
+        false
+    }
+
+    /// The state with what only the whole text can tell, such as the exact spelling of a name that
+    /// must not come again. `text` is everything read so far and `state` the state it leads to.
+    ///
+    /// To be called after each token of a real text; never while a vocabulary is walked, where one
+    /// state stands for all the texts that lead to it. Default: the state itself.
+    fn settle(&mut self, state: StateId, _text: &[u8]) -> StateId {
+        state
+    }
+
+    /// An estimate of the heap bytes held by the automaton's tables. O(1).
     fn memory_usage(&self) -> usize;
 
     /// Drops all cached states but `keep`, and returns its new id. Every other id is invalid

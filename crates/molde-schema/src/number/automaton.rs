@@ -29,7 +29,7 @@ const UNKNOWN: u32 = u32::MAX;
 ///
 /// A clone is independent, and shares the compiled constraints.
 #[derive(Clone)]
-pub struct NumberAutomaton {
+pub(crate) struct NumberAutomaton {
     pieces: Arc<[Piece]>,
     style: NumberStyle,
     max_exponent_digits: u32,
@@ -69,7 +69,7 @@ impl State {
 
 impl NumberAutomaton {
     /// The state from which nothing is accepted.
-    pub const DEAD: u32 = 0;
+    pub(crate) const DEAD: u32 = 0;
 
     const START: u32 = 1;
 
@@ -82,7 +82,7 @@ impl NumberAutomaton {
     /// # Complexity
     /// Linear in the constraints' digits, and `n log n` in listed values. Ranges cost the same
     /// whatever their size.
-    pub fn new(
+    pub(crate) fn new(
         specs: &[NumberSpec],
         style: NumberStyle,
         limits: &NumberLimits,
@@ -114,7 +114,7 @@ impl NumberAutomaton {
     ///
     /// # Errors
     /// As [`new`](Self::new).
-    pub fn from_values(
+    pub(crate) fn from_values(
         values: Vec<Decimal>,
         style: NumberStyle,
         limits: &NumberLimits,
@@ -123,12 +123,12 @@ impl NumberAutomaton {
     }
 
     /// Whether no text is accepted.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.empty
     }
 
     /// The state before the first byte; [`DEAD`](Self::DEAD) if no text is accepted.
-    pub fn start(&self) -> u32 {
+    pub(crate) fn start(&self) -> u32 {
         if self.empty { Self::DEAD } else { Self::START }
     }
 
@@ -137,7 +137,7 @@ impl NumberAutomaton {
     /// # Complexity
     /// A table look-up when the transition was taken before. Otherwise arithmetic on numbers of as
     /// many digits as were read and the constraints have, for each piece that is still possible.
-    pub fn step(&mut self, state: u32, byte: u8) -> Option<u32> {
+    pub(crate) fn step(&mut self, state: u32, byte: u8) -> Option<u32> {
         let class = BYTES.iter().position(|known| *known == byte)?;
         if state == Self::DEAD {
             return None;
@@ -151,7 +151,7 @@ impl NumberAutomaton {
     }
 
     /// Whether the bytes read so far are an accepted text.
-    pub fn is_accepting(&self, state: u32) -> bool {
+    pub(crate) fn is_accepting(&self, state: u32) -> bool {
         // The dead state has no completion, and no other is empty but an accepting state's.
         let completion =
             self.states.get(state as usize).and_then(|state| state.completion.as_ref());
@@ -160,7 +160,7 @@ impl NumberAutomaton {
 
     /// A shortest text that leads from `state` to acceptance; empty where it accepts, and for
     /// [`DEAD`](Self::DEAD), from which none does.
-    pub fn shortest(&mut self, state: u32) -> Vec<u8> {
+    pub(crate) fn shortest(&mut self, state: u32) -> Vec<u8> {
         match self.states.get(state as usize) {
             None => return Vec::new(),
             Some(State { completion: Some(known), .. }) => return known.to_vec(),
@@ -181,12 +181,12 @@ impl NumberAutomaton {
     }
 
     /// The number of states made so far.
-    pub fn state_count(&self) -> usize {
+    pub(crate) fn state_count(&self) -> usize {
         self.states.len() - 1
     }
 
     /// An estimate of the heap bytes that the states hold.
-    pub fn memory_usage(&self) -> usize {
+    pub(crate) fn memory_usage(&self) -> usize {
         let states: usize = (self.states.iter())
             .map(|state| {
                 let kind = match &state.kind {
@@ -207,7 +207,7 @@ impl NumberAutomaton {
 
     /// Drops all states but the start and those of `keep`, and returns the new ids of the latter,
     /// in order. All other ids are invalid afterwards. [`DEAD`](Self::DEAD) stays as it is.
-    pub fn clear(&mut self, keep: &[u32]) -> Vec<u32> {
+    pub(crate) fn clear(&mut self, keep: &[u32]) -> Vec<u32> {
         let kept: Vec<Option<State>> = (keep.iter())
             .map(|id| self.states.get(*id as usize).filter(|_| *id != Self::DEAD).cloned())
             .collect();

@@ -17,14 +17,14 @@ const ORDER_SATURATED: i64 = i64::MAX / 8;
 /// Normalised: the mantissa is no multiple of ten, and zero is `0 * 10^0`. So equal values have
 /// equal parts, and `1`, `1.0` and `10e-1` are the same `Decimal`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Decimal {
+pub(crate) struct Decimal {
     mantissa: BigInt,
     exponent: i64,
 }
 
 impl Decimal {
     /// `mantissa * 10^exponent`, normalised.
-    pub fn new(mantissa: BigInt, exponent: i64) -> Self {
+    pub(crate) fn new(mantissa: BigInt, exponent: i64) -> Self {
         if mantissa.is_zero() {
             return Self { mantissa, exponent: 0 };
         }
@@ -37,7 +37,7 @@ impl Decimal {
     }
 
     /// Zero.
-    pub fn zero() -> Self {
+    pub(crate) fn zero() -> Self {
         Self { mantissa: BigInt::zero(), exponent: 0 }
     }
 
@@ -49,7 +49,7 @@ impl Decimal {
     ///
     /// # Complexity
     /// Linear scan; memory depends on the digits that are written, not on the exponent.
-    pub fn parse(text: &str, limits: &NumberLimits) -> Result<Self, NumberError> {
+    pub(crate) fn parse(text: &str, limits: &NumberLimits) -> Result<Self, NumberError> {
         let bytes = text.as_bytes();
         let mut at = 0;
         let negative = bytes.first() == Some(&b'-');
@@ -125,33 +125,33 @@ impl Decimal {
     }
 
     /// The integer that is multiplied by a power of ten; no multiple of ten.
-    pub fn mantissa(&self) -> &BigInt {
+    pub(crate) fn mantissa(&self) -> &BigInt {
         &self.mantissa
     }
 
     /// The power of ten that the mantissa is multiplied by.
-    pub fn exponent(&self) -> i64 {
+    pub(crate) fn exponent(&self) -> i64 {
         self.exponent
     }
 
     /// Whether the value is zero.
-    pub fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         self.mantissa.is_zero()
     }
 
     /// Whether the value is below zero.
-    pub fn is_negative(&self) -> bool {
+    pub(crate) fn is_negative(&self) -> bool {
         self.mantissa.is_negative()
     }
 
     /// Whether the value has no fraction: true of `1.0` and `1e3`.
-    pub fn is_integer(&self) -> bool {
+    pub(crate) fn is_integer(&self) -> bool {
         self.exponent >= 0
     }
 
     /// The value without its sign.
     #[must_use]
-    pub fn abs(&self) -> Self {
+    pub(crate) fn abs(&self) -> Self {
         Self { mantissa: self.mantissa.abs(), exponent: self.exponent }
     }
 
@@ -160,7 +160,7 @@ impl Decimal {
     ///
     /// # Complexity
     /// Polynomial in the digits of both, and logarithmic in their exponents.
-    pub fn is_multiple_of(&self, divisor: &Self) -> bool {
+    pub(crate) fn is_multiple_of(&self, divisor: &Self) -> bool {
         if self.is_zero() {
             return true;
         }
@@ -176,7 +176,7 @@ impl Decimal {
 
     /// The least positive common multiple of two non-zero values: `0.5` for `0.1` and `0.25`.
     #[must_use]
-    pub fn lcm(&self, other: &Self) -> Self {
+    pub(crate) fn lcm(&self, other: &Self) -> Self {
         let exponent = self.exponent.min(other.exponent);
         let common = self.in_units(exponent).lcm(&other.in_units(exponent));
         Self::new(common.abs(), exponent)
@@ -184,13 +184,13 @@ impl Decimal {
 
     /// `self - other`, exactly.
     #[must_use]
-    pub fn minus(&self, other: &Self) -> Self {
+    pub(crate) fn minus(&self, other: &Self) -> Self {
         let exponent = self.exponent.min(other.exponent);
         Self::new(self.in_units(exponent) - other.in_units(exponent), exponent)
     }
 
     /// The value as `u64`, if it is an integer in that range.
-    pub fn to_u64(&self) -> Option<u64> {
+    pub(crate) fn to_u64(&self) -> Option<u64> {
         if !self.is_integer() || self.order() > 20 {
             return None;
         }

@@ -21,32 +21,32 @@ pub enum NumberStyle {
 /// The three digit limits of texts are raised, for the constraint concerned only, where its bounds
 /// or values cannot be told apart with fewer digits: `"const": 1e500` is never unsatisfiable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct NumberLimits {
+pub(crate) struct NumberLimits {
     /// Digits of the integer part of a text. Default 400. A longer text is not in the language.
-    pub max_integer_digits: u32,
+    pub(crate) max_integer_digits: u32,
     /// The same in style [`Plain`](NumberStyle::Plain) where non-integers are allowed too, so that
     /// the value is finite as a binary64. Default 308.
-    pub max_plain_number_digits: u32,
+    pub(crate) max_plain_number_digits: u32,
     /// Digits of the fraction of a text in style [`Any`](NumberStyle::Any). Default 400.
-    pub max_fraction_digits: u32,
+    pub(crate) max_fraction_digits: u32,
     /// Digits of an exponent, leading zeros included. Default 18, which is also the most.
-    pub max_exponent_digits: u32,
+    pub(crate) max_exponent_digits: u32,
     /// Significant digits of a non-integer in style [`Plain`](NumberStyle::Plain). Default 15: the
     /// decimals of that length survive a round trip through binary64.
-    pub plain_significant_digits: u32,
+    pub(crate) plain_significant_digits: u32,
     /// Zeros right after the point of `0.…` in style [`Plain`](NumberStyle::Plain). Default 300, so
     /// that no value becomes zero as a binary64.
-    pub plain_fraction_zeros: u32,
+    pub(crate) plain_fraction_zeros: u32,
     /// Significant digits of a number in a schema, and of the least common multiple of several
     /// divisors. Default 1,000. More is [`NumberError::TooManyDigits`].
-    pub max_decimal_digits: u32,
+    pub(crate) max_decimal_digits: u32,
     /// Largest magnitude of the decimal order (the exponent of `0.d…e…`) of a number in a schema.
     /// Default 10,000. Beyond is [`NumberError::OrderTooLarge`].
-    pub max_decimal_order: i64,
+    pub(crate) max_decimal_order: i64,
     /// Distinct divisors that one [`NumberSpec`](super::NumberSpec) may exclude. Default 12: up to
     /// 2^12 candidates are looked at to find a value that avoids them all. More is
     /// [`NumberError::TooManyExcludedDivisors`].
-    pub max_excluded_divisors: u32,
+    pub(crate) max_excluded_divisors: u32,
 }
 
 impl Default for NumberLimits {
@@ -67,13 +67,13 @@ impl Default for NumberLimits {
 
 impl NumberLimits {
     /// Most digits of an exponent that the arithmetic on exponents has room for.
-    pub const EXPONENT_DIGITS_CEILING: u32 = 18;
+    pub(crate) const EXPONENT_DIGITS_CEILING: u32 = 18;
 }
 
 /// Why a number, or a constraint on numbers, could not be taken. Says nothing of its text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NumberError {
+pub(crate) enum NumberError {
     /// The text is not a JSON number.
     #[error("byte {offset} does not continue a JSON number (RFC 8259, section 6)")]
     Syntax {

@@ -53,7 +53,8 @@ mod spec;
 #[cfg(test)]
 mod tests;
 
-pub use automaton::NumberAutomaton;
-pub use decimal::Decimal;
-pub use limits::{NumberError, NumberLimits, NumberStyle};
-pub use spec::{NumberBound, NumberSpec};
+pub(crate) use automaton::NumberAutomaton;
+pub(crate) use decimal::Decimal;
+pub use limits::NumberStyle;
+pub(crate) use limits::{NumberError, NumberLimits};
+pub(crate) use spec::{NumberBound, NumberSpec};

@@ -6,11 +6,11 @@ use super::piece::Piece;
 
 /// One end of a range.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct NumberBound {
+pub(crate) struct NumberBound {
     /// The end.
-    pub value: Decimal,
+    pub(crate) value: Decimal,
     /// Whether the end itself is outside the range.
-    pub exclusive: bool,
+    pub(crate) exclusive: bool,
 }
 
 /// A conjunction of constraints on a number. The default accepts every number.
@@ -19,38 +19,38 @@ pub struct NumberBound {
 /// negation speak of how it is written.
 #[expect(clippy::struct_excessive_bools, reason = "four independent conditions, no state machine")]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct NumberSpec {
+pub(crate) struct NumberSpec {
     /// The value is an integer: `1.0` and `1e3` are.
-    pub integer_only: bool,
+    pub(crate) integer_only: bool,
     /// The value is not an integer.
-    pub not_integer: bool,
+    pub(crate) not_integer: bool,
     /// The text has neither fraction nor exponent, which is what draft 4 calls an integer.
-    pub draft4_integer: bool,
+    pub(crate) draft4_integer: bool,
     /// The text has a fraction or an exponent: the negation of `draft4_integer`.
-    pub not_draft4_integer: bool,
+    pub(crate) not_draft4_integer: bool,
     /// The lower end, if any.
-    pub minimum: Option<NumberBound>,
+    pub(crate) minimum: Option<NumberBound>,
     /// The upper end, if any.
-    pub maximum: Option<NumberBound>,
+    pub(crate) maximum: Option<NumberBound>,
     /// The value is a multiple of each; signs do not matter.
-    pub multiple_of: Vec<Decimal>,
+    pub(crate) multiple_of: Vec<Decimal>,
     /// The value is a multiple of none; signs do not matter.
-    pub not_multiple_of: Vec<Decimal>,
+    pub(crate) not_multiple_of: Vec<Decimal>,
     /// The value is none of these.
-    pub excluded: Vec<Decimal>,
+    pub(crate) excluded: Vec<Decimal>,
     /// The value is one of these.
-    pub one_of: Option<Vec<Decimal>>,
+    pub(crate) one_of: Option<Vec<Decimal>>,
 }
 
 impl NumberSpec {
     /// Accepts exactly `values`.
-    pub fn from_values(values: Vec<Decimal>) -> Self {
+    pub(crate) fn from_values(values: Vec<Decimal>) -> Self {
         Self { one_of: Some(values), ..Self::default() }
     }
 
     /// Accepts what both accept. Lists come out sorted and without repetition.
     #[must_use]
-    pub fn intersect(&self, other: &Self) -> Self {
+    pub(crate) fn intersect(&self, other: &Self) -> Self {
         let one_of = match (&self.one_of, &other.one_of) {
             (None, None) => None,
             (Some(values), None) | (None, Some(values)) => Some(sorted(values.clone())),
@@ -79,7 +79,7 @@ impl NumberSpec {
     /// automaton is tested against.
     ///
     /// Of `draft4_integer` only what follows for the value is asked: it is an integer.
-    pub fn accepts(&self, value: &Decimal) -> bool {
+    pub(crate) fn accepts(&self, value: &Decimal) -> bool {
         let integer = value.is_integer();
         (integer || !(self.integer_only || self.draft4_integer))
             && !(integer && self.not_integer)
@@ -99,7 +99,7 @@ impl NumberSpec {
     ///
     /// # Errors
     /// Those of [`Decimal::parse`].
-    pub fn accepts_text(
+    pub(crate) fn accepts_text(
         &self,
         text: &str,
         limits: &NumberLimits,
@@ -116,7 +116,7 @@ impl NumberSpec {
     /// [`TooManyExcludedDivisors`](super::NumberError::TooManyExcludedDivisors) or
     /// [`TooManyDigits`](super::NumberError::TooManyDigits) if the question costs more than
     /// `limits` allow.
-    pub fn is_empty(&self, limits: &NumberLimits) -> Result<bool, super::NumberError> {
+    pub(crate) fn is_empty(&self, limits: &NumberLimits) -> Result<bool, super::NumberError> {
         Ok(Piece::from_spec(self, NumberStyle::Any, limits)?.is_empty())
     }
 }

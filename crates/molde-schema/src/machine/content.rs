@@ -1,0 +1,475 @@
+//! The decoded content of strings and keys, one UTF-8 byte at a time.
+
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+use regex_syntax::utf8::{Utf8Range, Utf8Sequences};
+use rustc_hash::FxBuildHasher;
+
+use crate::dfa::Dfa;
+use crate::goal::{ExtraNames, GoalLimit, ObjectId, ObjectShape, Progress};
+use crate::options::Order;
+
+use super::SchemaAutomaton;
+use super::frame::{Frame, ProgressId, StackId};
+use super::thread::{Content, Place, Thread};
+
+/// Index of a [`KeyState`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct KeyId(u32);
+
+/// The content of a key so far.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct KeyState {
+    /// The declared names that begin like this: a range of [`ObjectShape::sorted`].
+    declared: (u32, u32),
+    /// Number of bytes so far.
+    length: u32,
+    /// The state of each class of extra names; empty where no extra name may be written.
+    classes: Box<[u32]>,
+    /// The bytes so far, as long as they could become a name that is taken: afterwards any
+    /// continuation is a new name, and its text no longer makes a difference.
+    typed: Option<Box<[u8]>>,
+}
+
+/// All contents of keys that have come up.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Keys {
+    states: IndexSet<KeyState, FxBuildHasher>,
+    bytes: usize,
+}
+
+impl Keys {
+    pub(super) fn intern(&mut self, key: KeyState) -> KeyId {
+        let bytes = 96 + key.classes.len() * 4 + key.typed.as_ref().map_or(0, |typed| typed.len());
+        let (index, new) = self.states.insert_full(key);
+        self.bytes += if new { bytes } else { 0 };
+        KeyId(index as u32)
+    }
+
+    pub(super) fn get(&self, id: KeyId) -> &KeyState {
+        &self.states[id.0 as usize]
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.bytes
+    }
+}
+
+/// The object on top of a stack.
+pub(super) struct OpenObject {
+    pub(super) id: ObjectId,
+    pub(super) shape: Arc<ObjectShape>,
+    pub(super) progress: ProgressId,
+    pub(super) parent: StackId,
+}
+
+/// Whether a byte begins a character in UTF-8.
+fn begins_character(byte: u8) -> bool {
+    byte & 0xC0 != 0x80
+}
+
+impl SchemaAutomaton {
+    /// The content after one more byte, if it can still become one that is allowed.
+    pub(super) fn step_content(
+        &mut self,
+        stack: StackId,
+        content: Content,
+        byte: u8,
+    ) -> Result<Option<Content>, GoalLimit> {
+        match content {
+            Content::String { shape: id, state, count } => {
+                let shape = self.goals.string(id);
+                let state = shape.language.step(state, byte);
+                let count = count.saturating_add(u64::from(begins_character(byte)));
+                Ok(shape.is_live(state, count).then(|| Content::String {
+                    shape: id,
+                    state,
+                    count: shape.saturate(count),
+                }))
+            }
+            Content::Key(key) => self.step_key(stack, key, byte),
+        }
+    }
+
+    /// The content after one more character.
+    pub(super) fn step_character(
+        &mut self,
+        stack: StackId,
+        content: Content,
+        character: char,
+    ) -> Result<Option<Content>, GoalLimit> {
+        let mut content = content;
+        for &byte in character.encode_utf8(&mut [0; 4]).as_bytes() {
+            match self.step_content(stack, content, byte)? {
+                Some(next) => content = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(content))
+    }
+
+    /// Whether some character can come next. Inside a character none can.
+    pub(super) fn continues(&mut self, stack: StackId, content: Content) -> Result<bool, GoalLimit> {
+        if let Content::String { shape, state, .. } = content
+            && self.goals.string(shape).is_free
+        {
+            return Ok(self.goals.string(shape).language.is_accepting(state));
+        }
+        self.continues_within(stack, content, '\0', char::MAX)
+    }
+
+    /// Whether some character of a range can come next.
+    pub(super) fn continues_within(
+        &mut self,
+        stack: StackId,
+        content: Content,
+        first: char,
+        last: char,
+    ) -> Result<bool, GoalLimit> {
+        for sequence in Utf8Sequences::new(first, last) {
+            if self.continues_with(stack, content, sequence.as_slice())? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn continues_with(
+        &mut self,
+        stack: StackId,
+        content: Content,
+        ranges: &[Utf8Range],
+    ) -> Result<bool, GoalLimit> {
+        let Some((range, rest)) = ranges.split_first() else { return Ok(true) };
+        for byte in range.start..=range.end {
+            if let Some(next) = self.step_content(stack, content, byte)?
+                && self.continues_with(stack, next, rest)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The thread after the closing quote, if the content may end here.
+    pub(super) fn close_content(
+        &mut self,
+        stack: StackId,
+        content: Content,
+    ) -> Result<Option<Thread>, GoalLimit> {
+        match content {
+            Content::String { shape, state, count } => {
+                let complete = self.goals.string(shape).is_complete(state, count);
+                Ok(complete.then(|| self.complete_value(stack)))
+            }
+            Content::Key(key) => self.close_key(stack, key),
+        }
+    }
+
+    pub(super) fn open_object(&self, stack: StackId) -> Option<OpenObject> {
+        match self.stacks.top(stack)? {
+            (Frame::Object { shape: id, progress }, parent) => {
+                Some(OpenObject { id, shape: Arc::clone(self.goals.object(id)), progress, parent })
+            }
+            (Frame::Array { .. }, _) => None,
+        }
+    }
+
+    /// The start of a key, if some key can be written.
+    pub(super) fn start_key(&mut self, stack: StackId) -> Result<Option<Content>, GoalLimit> {
+        let Some(object) = self.open_object(stack) else { return Ok(None) };
+        let progress = self.stacks.progress(object.progress).clone();
+        let mut classes: Box<[u32]> = Box::default();
+        if self.allows_extra(&object, &progress)? {
+            let extra = self.goals.extra_names(object.id)?;
+            classes = extra.classes.iter().map(|class| class.language.start()).collect();
+        }
+        let key = KeyState {
+            declared: (0, object.shape.names.len() as u32),
+            length: 0,
+            classes,
+            typed: Some(Box::default()),
+        };
+        self.live_key(&object, &progress, key)
+    }
+
+    fn step_key(
+        &mut self,
+        stack: StackId,
+        id: KeyId,
+        byte: u8,
+    ) -> Result<Option<Content>, GoalLimit> {
+        let Some(object) = self.open_object(stack) else { return Ok(None) };
+        let key = self.keys.get(id);
+        let at = key.length as usize;
+        let (low, high) = key.declared;
+        let names = &object.shape.sorted[low as usize..high as usize];
+        let next_byte = |index: &u32| object.shape.names[*index as usize].as_bytes().get(at).copied();
+        let first = names.partition_point(|index| next_byte(index) < Some(byte));
+        let last = names.partition_point(|index| next_byte(index) <= Some(byte));
+        let mut typed = key.typed.as_ref().map(|typed| typed.to_vec());
+        if let Some(typed) = &mut typed {
+            typed.push(byte);
+        }
+        let mut next = KeyState {
+            declared: (low + first as u32, low + last as u32),
+            length: key.length + 1,
+            classes: key.classes.clone(),
+            typed: typed.map(Vec::into_boxed_slice),
+        };
+        if !next.classes.is_empty() {
+            let extra = self.goals.extra_names(object.id)?;
+            for (state, class) in next.classes.iter_mut().zip(&extra.classes) {
+                *state = class.language.step(*state, byte);
+            }
+            if next.classes.iter().all(|&state| state == Dfa::DEAD) {
+                next.classes = Box::default();
+            }
+        }
+        if next.declared.0 == next.declared.1 {
+            next.declared = (0, 0);
+        }
+        let progress = self.stacks.progress(object.progress).clone();
+        self.live_key(&object, &progress, next)
+    }
+
+    /// Interns a key if it can still become one that may be written.
+    fn live_key(
+        &mut self,
+        object: &OpenObject,
+        progress: &Progress,
+        mut key: KeyState,
+    ) -> Result<Option<Content>, GoalLimit> {
+        let mut live = false;
+        for at in key.declared.0..key.declared.1 {
+            if self.allows_declared(object, progress, object.shape.sorted[at as usize])? {
+                live = true;
+                break;
+            }
+        }
+        if key.classes.is_empty() {
+            key.typed = None;
+        } else {
+            let extra = self.goals.extra_names(object.id)?;
+            live |= has_fresh_name(&key, object, progress, &extra);
+            let could_be_taken = key.typed.as_deref().is_some_and(|typed| {
+                key.declared.0 < key.declared.1
+                    || progress.extras.iter().any(|name| name.as_bytes().starts_with(typed))
+            });
+            let is_finite = key.classes.iter().zip(&extra.classes).any(|(&state, class)| {
+                state != Dfa::DEAD && class.names_from(state) != u64::MAX
+            });
+            if !could_be_taken && !is_finite {
+                key.typed = None;
+                // The text is a new name whatever follows: its length says nothing either.
+                if key.declared.0 == key.declared.1 {
+                    key.length = 0;
+                }
+            }
+        }
+        Ok(live.then(|| Content::Key(self.keys.intern(key))))
+    }
+
+    fn close_key(&mut self, stack: StackId, id: KeyId) -> Result<Option<Thread>, GoalLimit> {
+        let Some(object) = self.open_object(stack) else { return Ok(None) };
+        let key = self.keys.get(id).clone();
+        let order = self.goals.options.order;
+        let progress = self.stacks.progress(object.progress).clone();
+        // Among the names that begin like this, the one that ends here is the first.
+        if key.declared.0 < key.declared.1 {
+            let index = object.shape.sorted[key.declared.0 as usize];
+            if object.shape.names[index as usize].len() == key.length as usize {
+                if !self.allows_declared(&object, &progress, index)? {
+                    return Ok(None);
+                }
+                let after = progress.with_declared(index, &object.shape, order);
+                return Ok(Some(self.after_key(&object, after, object.shape.goals[index as usize])));
+            }
+        }
+        if key.classes.is_empty() {
+            return Ok(None);
+        }
+        let extra = self.goals.extra_names(object.id)?;
+        let class = key
+            .classes
+            .iter()
+            .zip(&extra.classes)
+            .find(|(state, class)| class.language.is_accepting(**state));
+        let Some((_, class)) = class else { return Ok(None) };
+        let mut after = progress.with_pending(&object.shape, order);
+        if let Some(typed) = &key.typed {
+            let Ok(name) = std::str::from_utf8(typed) else { return Ok(None) };
+            if progress.extras.binary_search_by(|extra| (**extra).cmp(name)).is_ok() {
+                return Ok(None);
+            }
+            after = after.recorded(name);
+            after.pending = progress.pending;
+        }
+        if progress.pending {
+            // Two keys end inside one token; whether they are equal is not known here.
+            return Err(GoalLimit {
+                name: "keys_per_token",
+                limit: 1,
+                unit: "undeclared keys",
+                pointer: String::new(),
+            });
+        }
+        if object.shape.is_bounded() && !self.can_finish(&object, &after)? {
+            return Ok(None);
+        }
+        let goal = class.goal;
+        Ok(Some(self.after_key(&object, after, goal)))
+    }
+
+    fn after_key(&mut self, object: &OpenObject, after: Progress, goal: crate::goal::GoalId) -> Thread {
+        let progress = self.stacks.intern_progress(after);
+        let stack = self.stacks.push(object.parent, Frame::Object { shape: object.id, progress });
+        Thread::gap(stack, Place::Colon(goal))
+    }
+
+    /// Whether the declared name `index` may be written next.
+    pub(super) fn allows_declared(
+        &mut self,
+        object: &OpenObject,
+        progress: &Progress,
+        index: u32,
+    ) -> Result<bool, GoalLimit> {
+        let order = self.goals.options.order;
+        let shape = &object.shape;
+        if !progress.is_open(index, order)
+            || order == Order::Schema && index > shape.next_required[progress.next as usize]
+            || self.goals.member_costs(object.id)?[index as usize].is_none()
+        {
+            return Ok(false);
+        }
+        if !shape.is_bounded() {
+            return Ok(true);
+        }
+        self.can_finish(object, &progress.with_declared(index, shape, order))
+    }
+
+    /// Whether a name that is not declared may be written next.
+    fn allows_extra(&mut self, object: &OpenObject, progress: &Progress) -> Result<bool, GoalLimit> {
+        let order = self.goals.options.order;
+        let shape = &object.shape;
+        if order == Order::Schema
+            && shape.next_required[progress.next as usize] < shape.names.len() as u32
+        {
+            return Ok(false);
+        }
+        if self.goals.extra_names(object.id)?.classes.is_empty() {
+            return Ok(false);
+        }
+        if !shape.is_bounded() {
+            return Ok(true);
+        }
+        self.can_finish(object, &progress.with_pending(shape, order))
+    }
+
+    /// Whether the object can be finished from here within its bounds on the number of members.
+    fn can_finish(&mut self, object: &OpenObject, progress: &Progress) -> Result<bool, GoalLimit> {
+        if object.shape.max_properties.is_some_and(|max| progress.count > max) {
+            return Ok(false);
+        }
+        Ok(self.goals.solved_plan(object.id, progress)?.is_some())
+    }
+
+    /// Whether `}` may come next.
+    pub(super) fn is_closable(&self, object: &OpenObject) -> bool {
+        let progress = self.stacks.progress(object.progress);
+        let shape = &object.shape;
+        let has_required = match self.goals.options.order {
+            Order::Schema => {
+                shape.next_required[progress.next as usize] == shape.names.len() as u32
+            }
+            Order::Any => shape
+                .is_required
+                .iter()
+                .enumerate()
+                .all(|(index, required)| !required || !progress.is_open(index as u32, Order::Any)),
+        };
+        has_required && progress.count >= shape.min_properties
+    }
+
+    /// Bytes of the members that an object still needs.
+    fn finish_bytes(&mut self, object: &OpenObject, after: &Progress) -> Result<u64, GoalLimit> {
+        let between = (self.goals.separator().len() + self.goals.colon().len()) as u64;
+        let mut total = 0;
+        for member in self.goals.solved_plan(object.id, after)?.unwrap_or_default() {
+            let value = self.goals.shortest(member.goal)?.unwrap_or(0);
+            total += between + member.key_bytes() + value;
+        }
+        Ok(total)
+    }
+
+    /// The shortest way to go on with a key, up to but without the closing quote.
+    pub(super) fn shortest_key(
+        &mut self,
+        stack: StackId,
+        id: KeyId,
+    ) -> Result<Option<Vec<u8>>, GoalLimit> {
+        let Some(object) = self.open_object(stack) else { return Ok(None) };
+        let key = self.keys.get(id).clone();
+        let progress = self.stacks.progress(object.progress).clone();
+        let order = self.goals.options.order;
+        let costs = self.goals.member_costs(object.id)?;
+        let mut best: Option<(u64, Vec<u8>)> = None;
+        for at in key.declared.0..key.declared.1 {
+            let index = object.shape.sorted[at as usize];
+            if self.allows_declared(&object, &progress, index)?
+                && let Some(value) = costs[index as usize]
+            {
+                let after = progress.with_declared(index, &object.shape, order);
+                let name = object.shape.names[index as usize].as_bytes();
+                let rest = &name[key.length as usize..];
+                let cost = value + rest.len() as u64 + self.finish_bytes(&object, &after)?;
+                if best.as_ref().is_none_or(|(known, _)| cost < *known) {
+                    best = Some((cost, rest.to_vec()));
+                }
+            }
+        }
+        if !key.classes.is_empty() {
+            let extra = self.goals.extra_names(object.id)?;
+            let typed = key.typed.clone();
+            let fresh = extra.fresh(1, Some(&key.classes), |rest| {
+                typed.as_deref().is_some_and(|typed| {
+                    let name = [typed, rest].concat();
+                    crate::goal::is_taken(&name, &object.shape, &progress)
+                })
+            });
+            if let Some((rest, class)) = fresh.into_iter().next() {
+                let after = progress.with_pending(&object.shape, order);
+                let cost = extra.classes[class].value_bytes
+                    + rest.len() as u64
+                    + self.finish_bytes(&object, &after)?;
+                if best.as_ref().is_none_or(|(known, _)| cost < *known) {
+                    best = Some((cost, rest));
+                }
+            }
+        }
+        Ok(best.map(|(_, rest)| rest))
+    }
+}
+
+/// Whether some name that begins like this is neither declared nor taken.
+fn has_fresh_name(
+    key: &KeyState,
+    object: &OpenObject,
+    progress: &Progress,
+    extra: &ExtraNames,
+) -> bool {
+    key.classes.iter().zip(&extra.classes).any(|(&state, class)| {
+        let names = class.names_from(state);
+        if names == 0 || names == u64::MAX {
+            return names > 0;
+        }
+        let typed = key.typed.as_deref().unwrap_or_default();
+        let declared = (key.declared.0..key.declared.1)
+            .map(|at| &*object.shape.names[object.shape.sorted[at as usize] as usize]);
+        let written = progress.extras.iter().map(|name| &**name);
+        let written = written.filter(|name| name.as_bytes().starts_with(typed));
+        let taken = declared.chain(written).filter(|name| class.language.accepts(name)).count();
+        names > taken as u64
+    })
+}

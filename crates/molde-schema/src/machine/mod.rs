@@ -1,0 +1,237 @@
+//! The automaton over bytes that accepts the texts of a schema's values, built while it is walked.
+//!
+//! ```text
+//! text     {"a": [1, 2], "b": "x|
+//! thread   stack  object(seen a, b)          leaf  inside a string, after one character
+//!
+//! text     {"a": [1|
+//! thread   stack  object(seen a) array(0)    leaf  inside a number
+//! ```
+//!
+//! A *thread* is one way to read the text so far: a stack of container frames and a position inside
+//! the innermost value. Stacks are persistent: pushing shares the rest. A *state* is the set of all
+//! threads; equal sets have equal ids, so "the inside of any string of this object" is one state
+//! however the text went before.
+//!
+//! # Invariants
+//! - Every thread can be finished: a step that leads to a thread which cannot is not taken. That is
+//!   what the solved goals (see [`goal`](crate::goal)), the lengths of string languages and the
+//!   member plans of objects are for. So no live state is a dead end.
+//! - Frames hold counters only as far as they matter for what may follow.
+//! - A step that would exceed a limit leads to [`UNDECIDED`], never to a guess.
+
+mod completion;
+mod content;
+mod frame;
+mod settle;
+mod step;
+mod thread;
+
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+
+use crate::CompiledSchema;
+use crate::goal::{GoalLimit, Goals};
+
+use content::Keys;
+use frame::Stacks;
+use thread::{Leaf, Thread};
+
+/// The state from which nothing is accepted.
+pub const DEAD: u32 = 0;
+/// The state that could not be decided within the limits.
+pub const UNDECIDED: u32 = 1;
+
+/// A successor that has not been computed.
+const UNKNOWN: u32 = u32::MAX;
+
+/// The lazily built automaton of one schema: scratch for one sequence at a time.
+#[derive(Debug, Clone)]
+pub struct SchemaAutomaton {
+    goals: Goals,
+    stacks: Stacks,
+    keys: Keys,
+    states: IndexSet<Box<[Thread]>, FxBuildHasher>,
+    /// Successors of each state by byte, allocated when a state is first left.
+    rows: Vec<Option<Box<[u32; 256]>>>,
+    start: u32,
+    /// Estimate of the heap bytes of `states` and `rows`.
+    table_bytes: usize,
+    last_limit: Option<GoalLimit>,
+}
+
+impl SchemaAutomaton {
+    /// An automaton at its start. What was worked out while compiling is shared in the beginning.
+    pub fn new(schema: &Arc<CompiledSchema>) -> Self {
+        let mut automaton = Self {
+            goals: schema.goals().clone(),
+            stacks: Stacks::new(),
+            keys: Keys::default(),
+            states: IndexSet::default(),
+            rows: Vec::new(),
+            start: DEAD,
+            table_bytes: 0,
+            last_limit: None,
+        };
+        automaton.reset_states();
+        automaton
+    }
+
+    fn reset_states(&mut self) {
+        self.states.clear();
+        self.rows.clear();
+        self.table_bytes = 0;
+        self.stacks = Stacks::new();
+        self.keys = Keys::default();
+        // No thread, and a set no step can produce, stand for the two reserved states.
+        self.intern(Vec::new());
+        self.intern(vec![Thread::RESERVED]);
+        let root = self.goals.root();
+        self.start = self.intern(vec![Thread::at_value(root)]);
+    }
+
+    /// The state before the first byte.
+    pub fn start(&self) -> u32 {
+        self.start
+    }
+
+    /// The state after one more byte; [`DEAD`] and [`UNDECIDED`] lead to themselves.
+    ///
+    /// # Complexity
+    /// O(1) once a step has been taken, else O(threads).
+    #[inline]
+    pub fn step(&mut self, state: u32, byte: u8) -> u32 {
+        if let Some(Some(row)) = self.rows.get(state as usize) {
+            let known = row[byte as usize];
+            if known != UNKNOWN {
+                return known;
+            }
+        }
+        self.compute_step(state, byte)
+    }
+
+    #[cold]
+    fn compute_step(&mut self, state: u32, byte: u8) -> u32 {
+        if state <= UNDECIDED {
+            return state;
+        }
+        let threads = self.states[state as usize].clone();
+        let mut after = Vec::new();
+        let mut result = Ok(());
+        for thread in &threads {
+            result = self.step_thread(thread, byte, &mut after);
+            if result.is_err() || after.len() > 2 * self.goals.options.limits.threads {
+                break;
+            }
+        }
+        after.sort_unstable();
+        after.dedup();
+        let target = match result {
+            Err(limit) => {
+                self.last_limit = Some(limit);
+                UNDECIDED
+            }
+            Ok(()) if after.len() > self.goals.options.limits.threads => {
+                self.last_limit = Some(GoalLimit {
+                    name: "threads",
+                    limit: self.goals.options.limits.threads as u64,
+                    unit: "threads",
+                    pointer: String::new(),
+                });
+                UNDECIDED
+            }
+            Ok(()) => self.intern(after),
+        };
+        let row = self.rows[state as usize].get_or_insert_with(|| {
+            self.table_bytes += size_of::<[u32; 256]>();
+            Box::new([UNKNOWN; 256])
+        });
+        row[byte as usize] = target;
+        target
+    }
+
+    fn intern(&mut self, threads: Vec<Thread>) -> u32 {
+        let bytes = threads.len() * size_of::<Thread>() + 64;
+        let (index, new) = self.states.insert_full(threads.into_boxed_slice());
+        if new {
+            self.table_bytes += bytes;
+            self.rows.push(None);
+        }
+        index as u32
+    }
+
+    /// Whether the bytes read so far are a complete text.
+    pub fn is_accepting(&mut self, state: u32) -> bool {
+        if state <= UNDECIDED {
+            return false;
+        }
+        let threads = self.states[state as usize].clone();
+        threads.iter().any(|thread| self.thread_accepts(thread))
+    }
+
+    /// The only byte that may come next, if the state does not accept and there is exactly one.
+    pub fn forced_byte(&mut self, state: u32) -> Option<u8> {
+        if state <= UNDECIDED || self.is_accepting(state) {
+            return None;
+        }
+        let mut forced = None;
+        for byte in 0..=u8::MAX {
+            if self.step(state, byte) != DEAD && forced.replace(byte).is_some() {
+                return None;
+            }
+        }
+        forced
+    }
+
+    /// The limit that made the last undecided step undecided, as a sentence.
+    pub fn last_limit(&self) -> Option<String> {
+        self.last_limit.as_ref().map(|limit| {
+            format!("limit `{}` ({} {}) at `{}`", limit.name, limit.limit, limit.unit, limit.pointer)
+        })
+    }
+
+    /// Estimate of the heap bytes held by states, transitions, frames and goals; the schema's own
+    /// automata are shared and not counted. O(1).
+    pub fn memory_usage(&self) -> usize {
+        self.table_bytes
+            + self.stacks.memory_usage()
+            + self.keys.memory_usage()
+            + self.goals.memory_usage()
+    }
+
+    /// Forgets all states but the given ones and returns their new ids, in the same order. Other
+    /// ids are meaningless afterwards.
+    pub fn clear_cache(&mut self, keep: &[u32]) -> Vec<u32> {
+        let mut kept: Vec<Box<[Thread]>> =
+            keep.iter().map(|&state| self.states[state as usize].clone()).collect();
+        let mut numbers: Vec<_> = kept
+            .iter_mut()
+            .flatten()
+            .filter_map(|thread| match &mut thread.leaf {
+                Leaf::Number { number, state } => Some((*number, state)),
+                _ => None,
+            })
+            .collect();
+        self.goals.clear_numbers(&mut numbers);
+        let old_stacks = std::mem::replace(&mut self.stacks, Stacks::new());
+        let old_keys = std::mem::take(&mut self.keys);
+        self.reset_states();
+        let mut moved = frame::Moved::new(&old_stacks);
+        let mut ids = Vec::with_capacity(keep.len());
+        for (&state, threads) in keep.iter().zip(kept) {
+            if state <= UNDECIDED {
+                ids.push(state);
+                continue;
+            }
+            let mut threads: Vec<Thread> = threads
+                .iter()
+                .map(|thread| thread.moved(&mut moved, &mut self.stacks, &old_keys, &mut self.keys))
+                .collect();
+            threads.sort_unstable();
+            ids.push(self.intern(threads));
+        }
+        ids
+    }
+}

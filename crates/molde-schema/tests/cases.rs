@@ -1,0 +1,77 @@
+//! Texts that each schema of `tests/data` accepts and rejects.
+
+mod support;
+
+use molde_schema::SchemaAutomaton;
+use support::{accepts, cases, compile, read};
+
+#[test]
+fn every_case_accepts_and_rejects_what_it_says() {
+    let mut failures = Vec::new();
+    for case in cases() {
+        let schema = compile(&case.schema, &case.options);
+        let mut automaton = SchemaAutomaton::new(&schema);
+        for text in &case.accept {
+            if !accepts(&mut automaton, text.as_bytes()) {
+                failures.push(format!("{}: rejected {text}", case.name));
+            }
+        }
+        for text in &case.reject {
+            if accepts(&mut automaton, text.as_bytes()) {
+                failures.push(format!("{}: accepted {text}", case.name));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn what_a_case_accepts_is_valid_for_an_independent_validator() {
+    for case in cases() {
+        let validator = jsonschema::validator_for(&case.schema).expect("a schema");
+        for text in &case.accept {
+            let value = serde_json::from_str(text).expect("JSON");
+            assert!(validator.is_valid(&value), "{}: {text}", case.name);
+        }
+    }
+}
+
+#[test]
+fn every_prefix_of_an_accepted_text_can_be_completed() {
+    for case in cases() {
+        let schema = compile(&case.schema, &case.options);
+        let mut automaton = SchemaAutomaton::new(&schema);
+        for text in &case.accept {
+            for end in 0..=text.len() {
+                let prefix = &text.as_bytes()[..end];
+                let state = read(&mut automaton, prefix).expect("a prefix of an accepted text");
+                let whole = [prefix, &automaton.completion(state)].concat();
+                assert!(
+                    accepts(&mut automaton, &whole),
+                    "{}: {} is no text of {}",
+                    case.name,
+                    String::from_utf8_lossy(&whole),
+                    String::from_utf8_lossy(prefix),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn dropping_the_cache_changes_no_answer() {
+    for case in cases() {
+        let schema = compile(&case.schema, &case.options);
+        for text in &case.accept {
+            let mut automaton = SchemaAutomaton::new(&schema);
+            let mut state = automaton.start();
+            for (at, &byte) in text.as_bytes().iter().enumerate() {
+                let start = automaton.start();
+                state = automaton.clear_cache(&[start, state])[1];
+                state = automaton.step(state, byte);
+                state = automaton.settle(state, &text.as_bytes()[..=at]);
+            }
+            assert!(automaton.is_accepting(state), "{}: {text}", case.name);
+        }
+    }
+}

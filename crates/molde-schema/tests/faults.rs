@@ -1,0 +1,142 @@
+//! Texts that are no schema, or none that can be enforced.
+
+use std::fmt::Write;
+
+use molde_schema::{CompileOptions, CompiledSchema, SchemaError, Verdict};
+
+fn compile(text: &str) -> Result<CompiledSchema, SchemaError> {
+    CompiledSchema::compile(text, &CompileOptions::default())
+}
+
+fn offenders(text: &str) -> Vec<(String, String)> {
+    match compile(text) {
+        Err(SchemaError::Refused(list) | SchemaError::Malformed(list)) => {
+            list.0.into_iter().map(|offender| (offender.pointer, offender.keyword)).collect()
+        }
+        other => panic!("{text}: {other:?}"),
+    }
+}
+
+#[test]
+fn all_offenders_are_listed_with_their_pointers() {
+    let text = r#"{"properties": {"a": {"oneOf": [{"type": "string"}, {"minLength": 2}]},
+        "b": {"not": {"type": "null"}}, "c/d": {"items": {"uniqueItems": true}}},
+        "unevaluatedProperties": false}"#;
+    let found = offenders(text);
+    let expected = [
+        ("/properties/a/oneOf", "oneOf"),
+        ("/properties/b/not", "not"),
+        ("/properties/c~1d/items/uniqueItems", "uniqueItems"),
+        ("/unevaluatedProperties", "unevaluatedProperties"),
+    ];
+    assert_eq!(found, expected.map(|(pointer, keyword)| (pointer.into(), keyword.into())));
+}
+
+#[test]
+fn keywords_in_forms_that_demand_nothing_are_accepted() {
+    for text in [
+        r#"{"uniqueItems": false}"#,
+        r#"{"if": {"type": "string"}}"#,
+        r#"{"oneOf": [{"type": "string"}]}"#,
+        r#"{"minContains": 2}"#,
+        r#"{"dependentRequired": {}}"#,
+        r#"{"unevaluatedItems": true}"#,
+    ] {
+        assert!(compile(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn malformed_keywords_are_told_from_refused_ones() {
+    for (text, pointer) in [
+        (r#"{"type": "strin"}"#, "/type"),
+        (r#"{"type": []}"#, "/type"),
+        (r#"{"properties": {"a": {"minLength": -1}}}"#, "/properties/a/minLength"),
+        (r#"{"properties": []}"#, "/properties"),
+        (r#"{"items": 3}"#, "/items"),
+        (r#"{"required": ["a", 1]}"#, "/required"),
+        (r#"{"anyOf": []}"#, "/anyOf"),
+        (r#"{"enum": 3}"#, "/enum"),
+        (r#"{"multipleOf": 0}"#, "/multipleOf"),
+        (r#"{"pattern": "("}"#, "/pattern"),
+        (r#"{"minimum": "1"}"#, "/minimum"),
+    ] {
+        assert!(matches!(compile(text), Err(SchemaError::Malformed(_))), "{text}");
+        assert_eq!(offenders(text)[0].0, pointer, "{text}");
+    }
+}
+
+#[test]
+fn a_schema_that_accepts_nothing_is_unsatisfiable() {
+    for text in [
+        "false",
+        r#"{"type": "integer", "minimum": 2, "maximum": 1}"#,
+        r#"{"enum": ["a"], "type": "integer"}"#,
+        r#"{"type": "object", "required": ["a"], "properties": {"a": false}}"#,
+        r#"{"type": "array", "minItems": 3, "maxItems": 2}"#,
+        r#"{"type": "object", "additionalProperties": false, "minProperties": 1}"#,
+        r##"{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}"##,
+        r#"{"type": "string", "pattern": "^(aaa)+$", "minLength": 4, "maxLength": 5}"#,
+        r#"{"type": "integer", "multipleOf": 10, "minimum": 11, "maximum": 19}"#,
+    ] {
+        assert!(matches!(compile(text), Err(SchemaError::Unsatisfiable { .. })), "{text}");
+    }
+}
+
+#[test]
+fn references_beyond_the_text_are_refused_by_name() {
+    for reference in ["https://example.com/s.json", "other.json#/a", "#/missing", "#nowhere", "#/%zz"]
+    {
+        let text = format!(r#"{{"$ref": "{reference}"}}"#);
+        assert_eq!(offenders(&text), [("/$ref".to_owned(), "$ref".to_owned())], "{text}");
+    }
+}
+
+#[test]
+fn hostile_schemas_end_in_a_result_or_a_named_limit() {
+    let deep = format!("{}{}", r#"{"items":"#.repeat(500), "true") + &"}".repeat(500);
+    assert!(compile(&deep).is_ok());
+    let too_deep = format!("{}true{}", r#"{"not":"#.repeat(10_000), "}".repeat(10_000));
+    assert!(matches!(compile(&too_deep), Err(SchemaError::Limit { name: "schema_depth", .. })));
+    let mut product = String::from(r#"{"allOf": ["#);
+    for index in 0..20 {
+        let comma = if index > 0 { "," } else { "" };
+        write!(
+            product,
+            r#"{comma}{{"anyOf": [{{"required": ["a{index}"]}}, {{"required": ["b{index}"]}}]}}"#
+        )
+        .expect("writing to a string");
+    }
+    product.push_str("]}");
+    assert!(matches!(
+        compile(&product),
+        Err(SchemaError::Limit { name: "alternatives" | "expansion_steps", .. })
+    ));
+    for text in [
+        r#"{"type": "array", "minItems": 1000000000}"#,
+        r#"{"type": "string", "minLength": 1000000000}"#,
+    ] {
+        assert!(
+            matches!(compile(text), Err(SchemaError::Limit { name: "completion_bytes", .. })),
+            "{text}"
+        );
+    }
+    assert!(compile(r#"{"maxItems": 1000000000, "maxLength": 1000000000}"#).is_ok());
+}
+
+#[test]
+fn the_verdict_on_each_keyword_is_reported() {
+    let schema = compile(r#"{"title": "t", "minimum": 1, "format": "colour", "x-y": 1}"#)
+        .expect("a schema");
+    let verdicts: Vec<_> =
+        schema.occurrences().iter().map(|o| (o.pointer.as_str(), o.verdict)).collect();
+    assert!(matches!(
+        verdicts.as_slice(),
+        [
+            ("/format", Verdict::Annotation(_)),
+            ("/minimum", Verdict::Enforced),
+            ("/title", Verdict::Annotation(_)),
+            ("/x-y", Verdict::Annotation(_)),
+        ]
+    ));
+}
