@@ -50,6 +50,14 @@ pub enum KernelError {
         /// Number of columns asked for.
         columns: usize,
     },
+    /// The system gives no memory.
+    #[error(
+        "the system gives no {bytes} bytes of memory for packed weights; use a smaller model or free some memory"
+    )]
+    OutOfMemory {
+        /// Bytes asked for.
+        bytes: usize,
+    },
     /// An index is past the end.
     #[error("`{argument}` asks for index {got}, but there are only {len}")]
     OutOfRange {

@@ -53,6 +53,8 @@ pub(crate) trait Simd: Copy + Send + Sync {
     /// Runs a kernel compiled for this instruction set, as a function of its own.
     fn enter<K: Kernel>(self, kernel: K) -> K::Output;
 
+    /// Asks for a line that will be loaded soon.
+    fn prefetch(self, line: &Line);
     fn load_bytes(self, line: &Line) -> Self::Bytes;
     fn store_bytes(self, bytes: Self::Bytes, line: &mut Line);
     /// Each byte ANDed with `mask`.

@@ -52,6 +52,8 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    fn prefetch(self, _line: &Line) {}
+    #[inline(always)]
     fn load_bytes(self, line: &Line) -> Self::Bytes {
         line.0
     }

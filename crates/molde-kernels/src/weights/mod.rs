@@ -2,6 +2,7 @@
 
 mod blocks;
 mod packed;
+mod storage;
 mod types;
 
 pub(crate) use blocks::BLOCK;

@@ -24,6 +24,7 @@ use rayon::prelude::*;
 
 use super::WeightType;
 use super::blocks::{self, BLOCK, BLOCKS_PER_SUPER, Block};
+use super::storage::Lines;
 use crate::KernelError;
 use crate::arch::{LANES, Line};
 use crate::error::check_len;
@@ -79,14 +80,14 @@ pub(crate) struct Panels<'a> {
 /// Quantized file formats are kept at their size and without loss; float formats become `Q8_0`
 /// (8.5 bits a weight, relative error of a block at most 1/254 of its largest weight). Rows are padded to a multiple
 /// of 16 and columns to a multiple of 32 with zeros that no result contains.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct PackedMatrix {
     rows: usize,
     columns: usize,
     weight_type: WeightType,
     width: Width,
     zero: u8,
-    codes: Vec<Line>,
+    codes: Lines,
     scales: Scales,
 }
 
@@ -100,6 +101,7 @@ impl PackedMatrix {
     /// [`KernelError::Multiple`] if a dimension is zero or `columns` is no multiple of the type's block,
     /// [`KernelError::Length`] if `bytes` has another size than the shape asks for,
     /// [`KernelError::TooLarge`] if that size does not fit the address space,
+    /// [`KernelError::OutOfMemory`] if the system gives no memory for the packed codes,
     /// [`KernelError::WeightNotFinite`] if a float weight cannot be quantized.
     pub fn from_bytes(
         pool: &rayon::ThreadPool,
@@ -140,7 +142,7 @@ impl PackedMatrix {
             },
             _ => Scales::Symmetric(vec![[0; LANES]; panels * blocks]),
         };
-        let codes = vec![Line::ZERO; panels * blocks * width.lines()];
+        let codes = Lines::zeroed(panels * blocks * width.lines())?;
         let mut matrix = Self { rows, columns, weight_type, width, zero, codes, scales };
         pool.install(|| matrix.fill(bytes, row_bytes))?;
         Ok(matrix)
@@ -192,7 +194,7 @@ impl PackedMatrix {
                 size_of_val(fine.as_slice()) + size_of_val(coarse.as_slice())
             }
         };
-        size_of_val(self.codes.as_slice()) + scales
+        size_of_val(&*self.codes) + scales
     }
 
     /// Writes the weights of one row, as the file's format defines them, to `to`.

@@ -87,6 +87,8 @@ impl Simd for Neon {
     }
 
     #[inline(always)]
+    fn prefetch(self, _line: &Line) {}
+    #[inline(always)]
     fn load_bytes(self, line: &Line) -> Self::Bytes {
         let (parts, _) = line.0.as_chunks::<16>();
         // SAFETY: the token proves the feature; each part is 16 readable bytes.

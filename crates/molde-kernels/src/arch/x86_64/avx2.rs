@@ -85,6 +85,11 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn prefetch(self, line: &Line) {
+        // SAFETY: the token proves the feature; a prefetch of readable memory changes nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.0.as_ptr().cast()) };
+    }
+    #[inline(always)]
     fn load_bytes(self, line: &Line) -> Self::Bytes {
         let halves = std::ptr::from_ref(line).cast::<__m256i>();
         // SAFETY: the token proves the feature; a line is twice 32 readable bytes, aligned to 64.
