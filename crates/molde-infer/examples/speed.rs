@@ -19,14 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let prompt = template.encode(&loaded.tokenizer, &[Message::user(question)])?;
     let mut cache = loaded.model.new_cache(prompt.len() + 32);
     let request = GenerateRequest::new(prompt, 32);
-    let outcome = generate(
-        &loaded.model,
-        &loaded.tokenizer,
-        &request,
-        &mut cache,
-        None,
-        &mut |_| {},
-    )?;
+    let outcome =
+        generate(&loaded.model, &loaded.tokenizer, &request, &mut cache, None, &mut |_| {})?;
     let rate = |tokens: usize, time: std::time::Duration| tokens as f64 / time.as_secs_f64();
     let mut lines = vec![outcome.text.replace('\n', " ")];
     lines.push(format!("load     {load_time:.2?}, {} MB", loaded.model.memory_usage() >> 20));

@@ -174,8 +174,8 @@ impl ChatTemplate {
             .render(context! {
                 messages => turns,
                 add_generation_prompt => true,
-                bos_token => defined(&self.special_tokens.bos),
-                eos_token => defined(&self.special_tokens.eos),
+                bos_token => defined(self.special_tokens.bos.as_deref()),
+                eos_token => defined(self.special_tokens.eos.as_deref()),
             })
             .map_err(failed)?;
 
@@ -206,8 +206,8 @@ impl ChatTemplate {
 }
 
 /// A template finds a token that the model does not have undefined, hence empty.
-fn defined(spelling: &Option<String>) -> Value {
-    spelling.as_deref().map_or(Value::UNDEFINED, Value::from)
+fn defined(spelling: Option<&str>) -> Value {
+    spelling.map_or(Value::UNDEFINED, Value::from)
 }
 
 /// A part of a rendered conversation.

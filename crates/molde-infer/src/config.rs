@@ -55,7 +55,7 @@ impl ModelConfig {
         }
         let checks = Checks { path };
         let heads = gguf.unsigned("qwen2.attention.head_count")?;
-        let config = checks.config(Raw {
+        let config = checks.config(&Raw {
             hidden_size: gguf.unsigned("qwen2.embedding_length")?,
             intermediate_size: gguf.unsigned("qwen2.feed_forward_length")?,
             layers: gguf.unsigned("qwen2.block_count")?,
@@ -104,7 +104,7 @@ impl ModelConfig {
                 return Err(unsupported(path, "rope_scaling", kind, "default"));
             }
         }
-        let config = Checks { path }.config(Raw {
+        let config = Checks { path }.config(&Raw {
             hidden_size: json.hidden_size,
             intermediate_size: json.intermediate_size,
             layers: json.num_hidden_layers,
@@ -176,7 +176,7 @@ impl Checks<'_> {
     /// Larger than any model, small enough that no product of two sizes overflows.
     const LARGEST_SIZE: u64 = 1 << 24;
 
-    fn config(&self, raw: Raw) -> Result<ModelConfig, InferError> {
+    fn config(&self, raw: &Raw) -> Result<ModelConfig, InferError> {
         let config = ModelConfig {
             hidden_size: self.size("hidden size", raw.hidden_size)?,
             intermediate_size: self.size("feed-forward size", raw.intermediate_size)?,
@@ -187,17 +187,17 @@ impl Checks<'_> {
             rms_norm_eps: self.positive("RMSNorm epsilon", raw.rms_norm_eps)?,
             rope_theta: self.positive("rotary base", raw.rope_theta)?,
         };
-        if config.hidden_size % config.attention_heads != 0 {
+        if !config.hidden_size.is_multiple_of(config.attention_heads) {
             let expected = "a divisor of the hidden size";
-            return Err(self.bad("number of attention heads", expected, config.attention_heads));
+            return Err(self.bad("number of attention heads", expected, &config.attention_heads));
         }
-        if config.attention_heads % config.key_value_heads != 0 {
+        if !config.attention_heads.is_multiple_of(config.key_value_heads) {
             let expected = "a divisor of the number of attention heads";
-            return Err(self.bad("number of key-value heads", expected, config.key_value_heads));
+            return Err(self.bad("number of key-value heads", expected, &config.key_value_heads));
         }
-        if config.head_size() % 2 != 0 {
+        if !config.head_size().is_multiple_of(2) {
             let expected = "an even number, for rotary positions";
-            return Err(self.bad("head size", expected, config.head_size()));
+            return Err(self.bad("head size", expected, &config.head_size()));
         }
         Ok(config)
     }
@@ -206,7 +206,7 @@ impl Checks<'_> {
         if (1..=Self::LARGEST_SIZE).contains(&value) {
             Ok(value as usize)
         } else {
-            Err(self.bad(key, "a number from 1 to 16777216", value))
+            Err(self.bad(key, "a number from 1 to 16777216", &value))
         }
     }
 
@@ -214,11 +214,11 @@ impl Checks<'_> {
         if value.is_finite() && value > 0.0 {
             Ok(value)
         } else {
-            Err(self.bad(key, "a finite number above 0", value))
+            Err(self.bad(key, "a finite number above 0", &value))
         }
     }
 
-    fn bad(&self, key: &str, expected: &'static str, got: impl ToString) -> InferError {
+    fn bad(&self, key: &str, expected: &'static str, got: &impl ToString) -> InferError {
         let path: PathBuf = self.path.to_owned();
         InferError::KeyValue { path, key: key.to_owned(), expected, got: got.to_string() }
     }

@@ -293,6 +293,12 @@ pub enum InferError {
         /// First such token.
         token: TokenId,
     },
+    /// The model computed activations that are not finite: the weights are damaged.
+    #[error("the activations after token {position} are not finite; the weights are damaged")]
+    NotFinite {
+        /// Index of the first such token in the call.
+        position: usize,
+    },
     /// The constraint could not go on.
     #[error(transparent)]
     Constraint(#[from] ConstraintError),

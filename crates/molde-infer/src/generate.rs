@@ -114,7 +114,7 @@ pub struct Generation {
 /// Before anything is read: [`InferError::EmptyPrompt`], [`InferError::TokenOutOfRange`],
 /// [`InferError::ContextOverflow`] if prompt and `max_tokens` exceed the context,
 /// [`InferError::BudgetTooSmall`] if the constraint cannot be completed in `max_tokens`. Later:
-/// [`InferError::NotANumber`] for damaged weights, [`InferError::Constraint`] if no token is left.
+/// [`InferError::NotFinite`] and [`InferError::NotANumber`] for damaged weights, [`InferError::Constraint`] if no token is left.
 /// An interrupt is not an error: see [`End`].
 pub fn generate(
     model: &Model,
@@ -156,14 +156,14 @@ pub fn generate(
 
     let mut is_prefill = true;
     let end = loop {
-        match constraint.as_deref_mut() {
+        let end = match constraint.as_deref_mut() {
             Some(constraint) => {
-                if run.write_forced(constraint, max_tokens)? {
-                    break End::ConstraintComplete;
-                }
+                run.write_forced(constraint, max_tokens)?.then_some(End::ConstraintComplete)
             }
-            None if run.tokens.len() == max_tokens => break End::TokenLimit,
-            None => {}
+            None => (run.tokens.len() == max_tokens).then_some(End::TokenLimit),
+        };
+        if let Some(end) = end {
+            break end;
         }
         let started = Instant::now();
         let logits = request

@@ -377,10 +377,10 @@ impl<'a> Cursor<'a, '_> {
 
     fn scalar(&mut self, key: &str, kind: u32) -> Result<Value<'a>, InferError> {
         let Some(size) = scalar_size(kind) else {
-            return Err(self.bad_value(key, "a value type from 0 to 12", kind));
+            return Err(self.bad_value(key, "a value type from 0 to 12", &kind));
         };
         let bytes = self.take(size as u64, "metadata value")?;
-        scalar(kind, bytes).ok_or_else(|| self.bad_value(key, "a truth value, 0 or 1", bytes[0]))
+        scalar(kind, bytes).ok_or_else(|| self.bad_value(key, "a truth value, 0 or 1", &bytes[0]))
     }
 
     fn array_value(&mut self, key: &str) -> Result<Value<'a>, InferError> {
@@ -395,7 +395,7 @@ impl<'a> Cursor<'a, '_> {
             return Ok(Value::Texts(texts));
         }
         let Some(size) = scalar_size(kind) else {
-            return Err(self.bad_value(key, "an array of plain values", format!("type {kind}")));
+            return Err(self.bad_value(key, "an array of plain values", &format!("type {kind}")));
         };
         let bytes = self.take(length.saturating_mul(size as u64), "array of numbers")?;
         Ok(Value::Numbers(Numbers { kind, size, bytes }))
@@ -406,12 +406,12 @@ impl<'a> Cursor<'a, '_> {
         let dimensions = self.u32("tensor dimensions")?;
         let mut shape = Vec::new();
         if !(1..=MAX_DIMENSIONS).contains(&dimensions) {
-            return Err(self.bad_value(name, "1 to 4 dimensions", dimensions));
+            return Err(self.bad_value(name, "1 to 4 dimensions", &dimensions));
         }
         for _ in 0..dimensions {
             let dimension = self.u64("tensor shape")?;
             if dimension == 0 {
-                return Err(self.bad_value(name, "dimensions of at least 1", dimension));
+                return Err(self.bad_value(name, "dimensions of at least 1", &dimension));
             }
             shape.push(dimension);
         }
@@ -419,7 +419,7 @@ impl<'a> Cursor<'a, '_> {
         Ok((name, shape, self.u32("tensor type")?, self.u64("tensor offset")?))
     }
 
-    fn bad_value(&self, key: &str, expected: &'static str, got: impl ToString) -> InferError {
+    fn bad_value(&self, key: &str, expected: &'static str, got: &impl ToString) -> InferError {
         InferError::KeyValue {
             path: self.path.to_owned(),
             key: shorten(key),

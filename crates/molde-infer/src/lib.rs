@@ -37,7 +37,7 @@ mod model;
 mod safetensors_checkpoint;
 mod sampler;
 mod text_stream;
-#[cfg(feature = "test-models")]
+#[cfg(any(test, feature = "test-models"))]
 pub mod tiny;
 mod tokenizer;
 mod tokenizer_parts;

@@ -180,8 +180,7 @@ fn default_template(field: &Json) -> Option<String> {
 }
 
 fn read(path: &Path) -> Result<String, InferError> {
-    std::fs::read_to_string(path)
-        .map_err(|source| InferError::Io { path: path.to_owned(), source })
+    std::fs::read_to_string(path).map_err(|source| InferError::Io { path: path.to_owned(), source })
 }
 
 struct Folder<'p>(&'p Path);

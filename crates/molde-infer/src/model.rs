@@ -146,7 +146,8 @@ impl Model {
     ///
     /// # Errors
     /// [`InferError::EmptyPrompt`], [`InferError::TokenOutOfRange`],
-    /// [`InferError::ContextOverflow`], [`InferError::CacheMismatch`] before anything is read.
+    /// [`InferError::ContextOverflow`], [`InferError::CacheMismatch`] before anything is read;
+    /// [`InferError::NotFinite`] for damaged weights.
     ///
     /// # Complexity
     /// One pass over the weights for every
@@ -288,7 +289,14 @@ impl Model {
 
     fn logits(&self, hidden: &Tensor) -> Result<Tensor, InferError> {
         let x = rms_norm(&hidden.contiguous()?, &self.norm, self.config.rms_norm_eps as f32)?;
-        self.head.forward(&x)
+        // A quantized product takes what is not a number for zero, so it has to be found here.
+        let damaged = with_slice(&x, |x| {
+            x.chunks(self.config.hidden_size).position(|token| !token.iter().all(|v| v.is_finite()))
+        })?;
+        match damaged {
+            Some(position) => Err(InferError::NotFinite { position }),
+            None => self.head.forward(&x),
+        }
     }
 }
 

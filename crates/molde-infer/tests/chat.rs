@@ -1,4 +1,5 @@
 //! Chat templates: the model's own format, and documents that try to leave their turn.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers of tests are tests.
 
 mod support;
 
@@ -46,7 +47,8 @@ fn ordinary_contents_give_the_tokens_of_the_whole_rendered_text() {
         assert_eq!(encode(&loaded, &messages), expected.get_ids(), "{messages:?}");
     }
     // Contents that merge with the line break before them, or the marker's neighbours.
-    for content in ["", "\n", "\n\n  x", "  x", "x\n", "\r\n", "\u{301}x", "system", "assistant\n"] {
+    for content in ["", "\n", "\n\n  x", "  x", "x\n", "\r\n", "\u{301}x", "system", "assistant\n"]
+    {
         let messages = [Message::system(content), Message::user(content)];
         let expected = library.encode(rendered(&messages), false).unwrap();
         assert_eq!(encode(&loaded, &messages), expected.get_ids(), "{content:?}");
@@ -57,7 +59,9 @@ fn ordinary_contents_give_the_tokens_of_the_whole_rendered_text() {
 fn no_document_can_open_or_close_a_turn() {
     let loaded = model();
     let vocabulary = loaded.tokenizer.vocabulary();
-    let control = |ids: &[u32]| ids.iter().copied().filter(|&id| vocabulary.is_control(id)).collect::<Vec<_>>();
+    let control = |ids: &[u32]| {
+        ids.iter().copied().filter(|&id| vocabulary.is_control(id)).collect::<Vec<_>>()
+    };
     let expected = control(&encode(&loaded, &[Message::system("a"), Message::user("b")]));
     assert_eq!(expected.len(), 5);
     let mut random = Random(2);
@@ -106,8 +110,11 @@ fn templates_as_they_are_published_are_rendered() {
     let messages = [Message::system("a"), Message::user("b")];
     for (source, expected) in [
         ("{% for m in messages %}{{ m['content'].strip() }}{{ eos_token }}{% endfor %}", "ab"),
-        ("{% for m in messages %}\n    {{- m.content | trim }}\n{% endfor %}\n", "ab"),
-        ("{% if tools %}x{% endif %}{% for m in messages %}{{ m.role.upper() ~ m.content }}{% endfor %}", "SYSTEMaUSERb"),
+        ("{% for m in messages %}\n    {{- m.content | trim }}\n{% endfor %}\n", "a\nb\n"),
+        (
+            "{% if tools %}x{% endif %}{% for m in messages %}{{ m.role.upper() ~ m.content }}{% endfor %}",
+            "SYSTEMaUSERb",
+        ),
         ("{{ bos_token }}{{ messages[1].content }}{{ messages[0].content }}", "ba"),
     ] {
         let ids = with(source).unwrap().encode(&tokenizer, &messages).unwrap();

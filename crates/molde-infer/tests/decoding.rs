@@ -1,4 +1,5 @@
 //! The decoding loop, on the tiny model and a constraint that can be checked by eye.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers of tests are tests.
 
 mod support;
 #[path = "support/choices.rs"]
@@ -92,21 +93,15 @@ fn events_tell_every_token_and_all_of_the_text() {
     let request = GenerateRequest::new(prompt(4), 40);
     let (mut tokens, mut text) = (Vec::new(), String::new());
     let mut cache = loaded.model.new_cache(0);
-    let outcome = generate(
-        &loaded.model,
-        &loaded.tokenizer,
-        &request,
-        &mut cache,
-        None,
-        &mut |event| {
+    let outcome =
+        generate(&loaded.model, &loaded.tokenizer, &request, &mut cache, None, &mut |event| {
             assert_eq!(event.index, tokens.len());
             assert!(!event.forced);
             assert_eq!(event.bytes, vocabulary.token_bytes(event.token).unwrap_or_default());
             tokens.push(event.token);
             text.push_str(event.text);
-        },
-    )
-    .unwrap();
+        })
+        .unwrap();
     assert_eq!(tokens, outcome.tokens);
     assert!(outcome.text.starts_with(&text));
     assert_eq!(outcome.usage.generated_tokens, tokens.len());
@@ -117,9 +112,10 @@ fn events_tell_every_token_and_all_of_the_text() {
 fn a_constrained_answer_is_one_of_the_choices_and_the_most_probable_token_at_each_step() {
     let loaded = model();
     let vocabulary = loaded.tokenizer.vocabulary();
-    let sequences: Vec<_> = ["{\"name\": \"Ana\"}", "{\"name\": \"Luis\", \"age\": 41}", "null", "[1, 2]"]
-        .map(text_tokens)
-        .to_vec();
+    let sequences: Vec<_> =
+        ["{\"name\": \"Ana\"}", "{\"name\": \"Luis\", \"age\": 41}", "null", "[1, 2]"]
+            .map(text_tokens)
+            .to_vec();
     for seed in 0..20 {
         let prompt = prompt(100 + seed);
         let mut constraint = Choices::new(vocabulary, sequences.clone());
@@ -151,9 +147,10 @@ fn a_constrained_answer_is_one_of_the_choices_and_the_most_probable_token_at_eac
 #[test]
 fn a_run_of_forced_tokens_in_one_batch_changes_nothing() {
     let vocabulary = model().tokenizer.vocabulary();
-    let sequences: Vec<_> = ["[\"a long common beginning\", 1]", "[\"a long common beginning\", null]"]
-        .map(text_tokens)
-        .to_vec();
+    let sequences: Vec<_> =
+        ["[\"a long common beginning\", 1]", "[\"a long common beginning\", null]"]
+            .map(text_tokens)
+            .to_vec();
     for seed in 0..10 {
         let request = GenerateRequest::new(prompt(200 + seed), 100);
         let mut in_runs = Choices::new(vocabulary, sequences.clone());
@@ -320,7 +317,7 @@ fn a_deadline_stops_the_work() {
     request.interrupt.deadline = Some(Instant::now());
     let outcome = decode(&request, None).unwrap();
     assert_eq!((outcome.end, outcome.tokens.len()), (End::DeadlineExceeded, 0));
-    request.interrupt.deadline = Some(Instant::now() + Duration::from_secs(3600));
+    request.interrupt.deadline = Some(Instant::now() + Duration::from_hours(1));
     assert_ne!(decode(&request, None).unwrap().end, End::DeadlineExceeded);
 }
 

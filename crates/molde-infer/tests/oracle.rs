@@ -1,4 +1,5 @@
 //! Logits against candle-transformers' own Qwen2 models, on the tiny model.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers of tests are tests.
 
 mod support;
 

@@ -2,15 +2,14 @@
 //! transformers computed from the same weights, in `tests/reference` of the workspace.
 //!
 //! Skipped, with a message, where the weights are missing.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers of tests are tests.
 
 mod support;
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use molde_infer::{
-    GenerateRequest, LoadedModel, Message, ModelOptions, Precision, Role, generate,
-};
+use molde_infer::{GenerateRequest, LoadedModel, Message, ModelOptions, Precision, Role, generate};
 use serde::Deserialize;
 use support::options;
 
@@ -26,7 +25,10 @@ struct Reference {
 #[derive(Deserialize)]
 struct Prompt {
     name: String,
-    messages: Vec<MessageJson>,
+    /// Control tokens spelled out.
+    text: String,
+    /// The conversation that `text` is, if it is one.
+    messages: Option<Vec<MessageJson>>,
     token_ids: Vec<u32>,
     /// The 20 largest logits after the last token.
     top: Vec<(u32, f32)>,
@@ -58,8 +60,8 @@ struct Positions {
 /// The model and what is expected of it; `None` if one of them is not there.
 fn reference(precision: Precision) -> Option<(LoadedModel, Vec<Prompt>)> {
     let path = support::real_model()?;
-    let file = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/reference/coder-0.5b-q4_k_m.json");
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/reference/coder-0.5b-q4_k_m.json");
     let reference: Reference =
         serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     if path.file_name().is_none_or(|name| *name != *reference.model) {
@@ -69,12 +71,12 @@ fn reference(precision: Precision) -> Option<(LoadedModel, Vec<Prompt>)> {
     Some((LoadedModel::load(&path, &options(precision)).unwrap(), reference.prompts))
 }
 
-fn messages(prompt: &Prompt) -> Vec<Message> {
+fn messages(messages: &[MessageJson]) -> Vec<Message> {
     let role = |name: &str| {
         [Role::System, Role::User, Role::Assistant].into_iter().find(|r| r.name() == name).unwrap()
     };
     let message = |m: &MessageJson| Message { role: role(&m.role), content: m.content.clone() };
-    prompt.messages.iter().map(message).collect()
+    messages.iter().map(message).collect()
 }
 
 fn log_sum_exp(logits: &[f32]) -> f64 {
@@ -136,8 +138,12 @@ fn native_logits_are_close_to_the_reference_and_decoding_follows_it() {
     let template = loaded.chat_template.as_ref().unwrap();
     let mut largest: f64 = 0.0;
     for prompt in &prompts {
-        let ids = template.encode(tokenizer, &messages(prompt)).unwrap();
-        assert_eq!(ids, prompt.token_ids, "{}: the chat template", prompt.name);
+        let ids = match &prompt.messages {
+            Some(conversation) => template.encode(tokenizer, &messages(conversation)),
+            None => tokenizer.encode_with_control(&prompt.text),
+        };
+        let ids = ids.unwrap();
+        assert_eq!(ids, prompt.token_ids, "{}", prompt.name);
         let mut cache = model.new_cache(ids.len());
         let logits = model.forward(&ids, &mut cache).unwrap();
         let divergence = divergence(prompt, &logits);
@@ -148,8 +154,7 @@ fn native_logits_are_close_to_the_reference_and_decoding_follows_it() {
 
         // The prompt is in the cache: only the answer is computed.
         let request = GenerateRequest::new(ids, 8);
-        let outcome =
-            generate(model, tokenizer, &request, &mut cache, None, &mut |_| {}).unwrap();
+        let outcome = generate(model, tokenizer, &request, &mut cache, None, &mut |_| {}).unwrap();
         assert_eq!(outcome.usage.cached_prompt_tokens, prompt.token_ids.len() - 1);
         // Both go the same way up to the first token that the reference is not sure of.
         let sure = prompt.greedy.margin.iter().take_while(|&&margin| margin > 0.5).count();

@@ -1,5 +1,6 @@
 //! The tokenizer against the tokenizers library's own loader, and user text against control
 //! tokens.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // Helpers of tests are tests.
 
 mod support;
 

@@ -162,9 +162,8 @@ impl TinyModel {
     fn gguf_metadata(&self, tokenizer: &TinyTokenizer) -> Vec<(&'static str, Value)> {
         let number = |number: usize| Value::U32(number as u32);
         let text = |text: &str| Value::String(text.to_owned());
-        let texts = |texts: Vec<String>| {
-            Value::Array(texts.into_iter().map(Value::String).collect())
-        };
+        let texts =
+            |texts: Vec<String>| Value::Array(texts.into_iter().map(Value::String).collect());
         let kinds = tokenizer.tokens().iter().map(|(_, kind)| {
             Value::I32(match kind {
                 Kind::Text => 1,
@@ -185,7 +184,10 @@ impl TinyModel {
             ("qwen2.attention.layer_norm_rms_epsilon", Value::F32(weights::RMS_NORM_EPS)),
             ("tokenizer.ggml.model", text("gpt2")),
             ("tokenizer.ggml.pre", text("qwen2")),
-            ("tokenizer.ggml.tokens", texts(tokenizer.tokens().iter().map(|t| t.0.clone()).collect())),
+            (
+                "tokenizer.ggml.tokens",
+                texts(tokenizer.tokens().iter().map(|t| t.0.clone()).collect()),
+            ),
             ("tokenizer.ggml.token_type", Value::Array(kinds.collect())),
             ("tokenizer.ggml.merges", texts(tokenizer.merges())),
             ("tokenizer.ggml.eos_token_id", Value::U32(tokenizer.id("<|im_end|>"))),

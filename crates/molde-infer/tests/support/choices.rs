@@ -1,5 +1,6 @@
 //! A constraint that can be checked by eye: one of a list of token sequences.
-#![allow(dead_code)] // Each test uses a part.
+// Test code; each test uses a part of it.
+#![allow(dead_code, clippy::unwrap_used, clippy::print_stdout)]
 
 use molde_vocab::{ConstraintError, TokenConstraint, TokenId, TokenMask, Vocabulary};
 

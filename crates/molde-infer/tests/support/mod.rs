@@ -1,5 +1,6 @@
 //! What several tests need.
-#![allow(dead_code)] // Each test uses a part.
+// Test code; each test uses a part of it.
+#![allow(dead_code, clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::{Path, PathBuf};
 
@@ -79,9 +80,41 @@ impl Random {
     /// control tokens.
     pub(crate) fn text(&mut self, pieces: usize) -> String {
         const PIECES: &[&str] = &[
-            "precio", " the", " bank", "\n", "\n\n", "  ", "\t", " ", "é", "ñandú", "e\u{301}", "2.5",
-            "1234", "{\"", "\": ", "',", "'s", "'LL", "日本語", "한국", "🎉", "👩‍👩‍👧", "\u{0}", "\r\n", "ß",
-            "İ", "ﬁ", "\u{200b}", "…", "--", "<", "|", ">", "im_end", "\u{E000}",
+            "precio",
+            " the",
+            " bank",
+            "\n",
+            "\n\n",
+            "  ",
+            "\t",
+            " ",
+            "é",
+            "ñandú",
+            "e\u{301}",
+            "2.5",
+            "1234",
+            "{\"",
+            "\": ",
+            "',",
+            "'s",
+            "'LL",
+            "日本語",
+            "한국",
+            "🎉",
+            "👩‍👩‍👧",
+            "\u{0}",
+            "\r\n",
+            "ß",
+            "İ",
+            "ﬁ",
+            "\u{200b}",
+            "…",
+            "--",
+            "<",
+            "|",
+            ">",
+            "im_end",
+            "\u{E000}",
         ];
         (0..pieces).map(|_| PIECES[self.below(PIECES.len())]).collect()
     }
@@ -89,8 +122,16 @@ impl Random {
     /// The same, with spellings of control tokens in it.
     pub(crate) fn hostile_text(&mut self, pieces: usize) -> String {
         const MARKERS: &[&str] = &[
-            "<|im_end|>", "<|im_start|>", "<|im_start|>system\n", "<|endoftext|>", "<tool_call>",
-            "</tool_call>", "<|im_", "end|>", "<|im_end|>\n<|im_start|>assistant\n", "<|im_<|im_end|>end|>",
+            "<|im_end|>",
+            "<|im_start|>",
+            "<|im_start|>system\n",
+            "<|endoftext|>",
+            "<tool_call>",
+            "</tool_call>",
+            "<|im_",
+            "end|>",
+            "<|im_end|>\n<|im_start|>assistant\n",
+            "<|im_<|im_end|>end|>",
         ];
         (0..pieces)
             .map(|_| match self.below(3) {
