@@ -123,6 +123,7 @@ impl Lengths {
     }
 
     /// Heap bytes held.
+    #[cfg(test)]
     pub(crate) fn memory_usage(&self) -> usize {
         size_of_val(&*self.min)
             + size_of_val(&*self.max)

@@ -182,11 +182,6 @@ impl Dfa {
         self.accepting.len()
     }
 
-    /// Number of transitions, one a range.
-    pub(crate) fn transition_count(&self) -> usize {
-        self.transitions.len()
-    }
-
     /// Whether nothing is accepted.
     pub(crate) fn is_empty(&self) -> bool {
         self.accepting.len() == 1
@@ -238,6 +233,7 @@ impl Dfa {
     }
 
     /// Heap bytes held by the tables.
+    #[cfg(test)]
     pub(crate) fn memory_usage(&self) -> usize {
         size_of_val(&*self.offsets)
             + size_of_val(&*self.transitions)

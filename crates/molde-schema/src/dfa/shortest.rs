@@ -98,6 +98,7 @@ impl Dfa {
     }
 
     /// Number of words, or `cap` if there are at least that many. O(states + transitions).
+    #[cfg(test)]
     pub(crate) fn count_up_to(&self, cap: u64) -> u64 {
         let incoming = Incoming::new(&self.offsets, &self.transitions);
         let mut open: Vec<u32> =
@@ -126,11 +127,6 @@ impl Dfa {
             return cap;
         }
         count[self.start() as usize].min(cap)
-    }
-
-    /// Whether there are finitely many words. O(states + transitions).
-    pub(crate) fn is_finite(&self) -> bool {
-        self.count_up_to(u64::MAX) < u64::MAX
     }
 }
 

@@ -80,6 +80,7 @@ impl Dfa {
     }
 
     /// Exactly one word.
+    #[cfg(test)]
     pub(crate) fn literal(word: &str) -> Self {
         let unlimited = DfaLimits {
             max_states: usize::MAX,

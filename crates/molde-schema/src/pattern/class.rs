@@ -13,11 +13,6 @@ pub(super) fn negated(mut class: ClassUnicode) -> ClassUnicode {
     class
 }
 
-/// Every character.
-pub(super) fn any() -> ClassUnicode {
-    set(&[('\0', char::MAX)])
-}
-
 /// `.` without the `s` flag: all but the line terminators.
 pub(super) fn dot() -> ClassUnicode {
     negated(set(&[('\n', '\n'), ('\r', '\r'), ('\u{2028}', '\u{2029}')]))
