@@ -14,7 +14,7 @@ use crate::activations::{ActivationBlock, QuantizedRows, offset};
 use crate::arch::{Kernel, LANES, Line, Simd};
 
 /// Up to this many tokens weights are unpacked in registers, right where they are used.
-pub(super) const DIRECT_ROWS: usize = 4;
+pub(super) const DIRECT_ROWS: usize = 8;
 /// Blocks unpacked at a time otherwise: 26 KB, which stay in the first-level cache.
 const CHUNK_BLOCKS: usize = 40;
 /// Tiles that an unpacked chunk meets before the next: their activations, about 0.6 MB, stay in
@@ -155,6 +155,10 @@ impl<C: Codes, K: Kind, Q: ScaleSource> Kernel for Multiply<'_, C, K, Q> {
                 2 => self.direct::<S, 2>(simd),
                 3 => self.direct::<S, 3>(simd),
                 4 => self.direct::<S, 4>(simd),
+                5 => self.direct::<S, 5>(simd),
+                6 => self.direct::<S, 6>(simd),
+                7 => self.direct::<S, 7>(simd),
+                8 => self.direct::<S, 8>(simd),
                 _ => {}
             }
         } else {
@@ -177,10 +181,7 @@ impl<C: Codes, K: Kind, Q: ScaleSource> Multiply<'_, C, K, Q> {
             let codes = &self.codes[panel * self.blocks * C::LINES..][..self.blocks * C::LINES];
             let mut sums = [simd.splat(0.0); T];
             for (block, (lines, rows)) in codes.chunks_exact(C::LINES).zip(rows).enumerate() {
-                let next = (panel * self.blocks + block) * C::LINES + PREFETCH_LINES;
-                for line in self.codes.get(next..next + C::LINES).unwrap_or(&[]) {
-                    simd.prefetch(line);
-                }
+                self.prefetch(simd, panel, block);
                 let groups = InRegisters::<S>(C::unpack(simd, lines));
                 let scales = self.scales.scales(simd, panel, block);
                 add_block::<S, K, _, T>(simd, groups, scales, rows, &mut sums);
@@ -190,6 +191,15 @@ impl<C: Codes, K: Kind, Q: ScaleSource> Multiply<'_, C, K, Q> {
                 simd.store(sums[t], &mut values);
                 store(self.output, t, panel - self.first_panel, &values);
             }
+        }
+    }
+
+    /// Asks for the codes that come [`PREFETCH_LINES`] after those of a block.
+    #[inline(always)]
+    fn prefetch<S: Simd>(&self, simd: S, panel: usize, block: usize) {
+        let next = (panel * self.blocks + block) * C::LINES + PREFETCH_LINES;
+        for line in self.codes.get(next..next + C::LINES).unwrap_or(&[]) {
+            simd.prefetch(line);
         }
     }
 
@@ -223,6 +233,7 @@ impl<C: Codes, K: Kind, Q: ScaleSource> Multiply<'_, C, K, Q> {
         let codes = &self.codes[(panel * self.blocks + blocks.start) * C::LINES..]
             [..blocks.len() * C::LINES];
         for ((lines, block), to) in codes.chunks_exact(C::LINES).zip(blocks).zip(&mut scratch.0) {
+            self.prefetch(simd, panel, block);
             let groups = C::unpack(simd, lines);
             for (bytes, line) in groups.into_iter().zip(&mut to.codes) {
                 simd.store_bytes(bytes, line);
