@@ -128,7 +128,12 @@ pub(super) fn idn_hostname(limits: &DfaLimits) -> Result<Pattern, PatternError> 
 }
 
 pub(super) fn idn_email(standard: bool, limits: &DfaLimits) -> Result<Pattern, PatternError> {
-    let atext = format!(r"[\u{{80}}-\u{{10FFFF}}{ATEXT}]");
+    let atext = if standard {
+        format!(r"[\u{{80}}-\u{{10FFFF}}{ATEXT}]")
+    } else {
+        // Validators refuse what is unassigned, private or unsafe to show.
+        format!("[{IDN_LETTERS}{ATEXT}]")
+    };
     let unquoted = format!(r"{atext}+(?:\.{atext}+)*");
     let domain = if standard {
         format!("(?:{}|{})", hostname_expression(), idn_hostname_expression())

@@ -116,7 +116,10 @@ impl Format {
                     Some("leap seconds, more than six digits of a fraction, and a lower-case `z`")
                 }
                 Self::Duration => Some("more than four digits in one component"),
-                Self::Email | Self::IdnEmail => Some(
+                Self::IdnEmail => Some(
+                    "what `email` leaves out, and the characters that `idn-hostname` leaves out",
+                ),
+                Self::Email => Some(
                     "quoted local parts, address literals, domains of one label or of a reserved top level, and labels with `--` in third place",
                 ),
                 Self::Uri | Self::UriReference | Self::Iri | Self::IriReference => Some(

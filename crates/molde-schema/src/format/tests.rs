@@ -121,6 +121,7 @@ fn is_documented_reject(format: Format, text: &str) -> bool {
 }
 
 #[test]
+#[allow(clippy::print_stdout, reason = "says that it is skipped")]
 fn the_official_suite_agrees() {
     let suite = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data/json-schema-test-suite/tests/draft2020-12/optional/format");
@@ -156,8 +157,7 @@ fn the_official_suite_agrees() {
             }
         }
     }
-    assert!(judged > 600, "{judged} judged");
-    println!("{judged} judged, {left_out} valid ones left out as documented");
+    assert!(judged > 600 && left_out < 50, "{judged} judged, {left_out} left out");
 }
 
 /// Format, texts it accepts, texts it does not: the standard profile.
@@ -478,7 +478,6 @@ fn automata_stay_small() {
     for format in Format::ALL {
         for profile in [Profile::Standard, Profile::Interoperable] {
             let states = language(format, profile).dfa.states();
-            println!("{} {profile:?}: {states} states", format.name());
             assert!(states < 12_000, "{}: {states} states", format.name());
         }
     }
