@@ -1,0 +1,217 @@
+//! The one error type of this crate.
+
+use molde_hub::HubError;
+use molde_infer::InferError;
+use molde_schema::{Offender, Offenders, SchemaError};
+
+/// Why there is no answer, or why an engine or extractor could not be made.
+///
+/// The text of a document never appears in a message.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MoldeError {
+    /// The schema cannot be enforced.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    /// The model's files could not be found or fetched.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// The model's files are stored in a way that this version does not load.
+    #[error(
+        "the files of model {id} are stored in a way that this version does not load: use a GGUF file or a folder with safetensors"
+    )]
+    UnknownLayout {
+        /// The model.
+        id: String,
+    },
+    /// The model could not be loaded, or failed while running.
+    #[error(transparent)]
+    Inference(InferError),
+    /// The model was not made for conversations: its files hold no chat template.
+    #[error(
+        "the model has no chat template, so it cannot be given instructions: use an instruct model"
+    )]
+    NoChatTemplate,
+    /// The document holds nothing but white space.
+    #[error("the document is empty: it holds nothing but white space")]
+    EmptyDocument,
+    /// Document, instructions and answer do not fit into the context together.
+    #[error(
+        "the prompt has {prompt_tokens} tokens and the answer may take {max_tokens}, the context \
+         holds {context_tokens}: shorten the document, lower the token limit, or read it in windows"
+    )]
+    ContextOverflow {
+        /// Tokens of instructions and document.
+        prompt_tokens: usize,
+        /// Tokens reserved for the answer.
+        max_tokens: usize,
+        /// Tokens that the context holds.
+        context_tokens: usize,
+    },
+    /// Windows were asked for that would not move forward.
+    #[error(
+        "windows that share {overlap_tokens} tokens need more than that in each, but instructions \
+         and answer leave {window_tokens} for the document: lower the overlap or the token limit"
+    )]
+    WindowTooSmall {
+        /// Tokens that neighbours were to share.
+        overlap_tokens: usize,
+        /// Tokens of the document that fit into one window.
+        window_tokens: usize,
+    },
+    /// The shortest valid answer is longer than the token limit.
+    #[error(
+        "the shortest valid answer has {needed_tokens} tokens, the limit is {max_tokens}: raise the token limit"
+    )]
+    BudgetTooSmall {
+        /// Tokens of the shortest valid answer.
+        needed_tokens: usize,
+        /// The token limit.
+        max_tokens: usize,
+    },
+    /// The answer is valid, but the token limit changed it.
+    #[error(
+        "the answer had to be closed to stay inside the token limit, at {}: raise the token limit, or accept closed answers",
+        Places(.fields)
+    )]
+    ClosedByBudget {
+        /// JSON Pointers of the values that were closed.
+        fields: Vec<String>,
+    },
+    /// The caller cancelled before the answer was whole.
+    #[error("cancelled before the answer was complete")]
+    Cancelled,
+    /// The deadline passed before the answer was whole.
+    #[error("the deadline passed before the answer was complete")]
+    DeadlineExceeded,
+    /// A valid answer could not be read into the Rust type, whose `Deserialize` demands more than
+    /// its JSON Schema says.
+    #[error(
+        "the answer is valid under the schema of `{type_name}`, but reading it failed at line {line}, \
+         column {column} ({category}): state the type's rule in its schema"
+    )]
+    Deserialize {
+        /// The Rust type.
+        type_name: &'static str,
+        /// Line in the answer, from 1.
+        line: usize,
+        /// Column in the answer, from 1.
+        column: usize,
+        /// The kind of problem: `data`, `syntax`, `eof` or `io`.
+        category: &'static str,
+    },
+    /// The schema of a Rust type says less than its `Deserialize` demands, and what is missing is
+    /// not known here.
+    #[error(
+        "the schema of `{type_name}` does not say enough to guarantee that every answer can be read:\n{offenders}"
+    )]
+    RustType {
+        /// The Rust type.
+        type_name: &'static str,
+        /// The places, all of them.
+        offenders: Offenders,
+    },
+    /// The schema's text is needed for the prompt and is no JSON value that `serde_json` reads.
+    #[error(
+        "the schema cannot be summarised for the prompt (line {line}, column {column}): give a system message"
+    )]
+    Signature {
+        /// Line in the schema, from 1.
+        line: usize,
+        /// Column in the schema, from 1.
+        column: usize,
+    },
+    /// An answer that is complete by the constraint is not UTF-8: a defect of the tokenizer.
+    #[error(
+        "the answer is not UTF-8 from byte {offset} on: the tokenizer of this model is damaged"
+    )]
+    NotUtf8 {
+        /// Offset of the first bad byte in the answer.
+        offset: usize,
+    },
+}
+
+impl MoldeError {
+    /// A stable name of the kind of error, in `snake_case`, for logs and wire formats.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Schema(SchemaError::Syntax { .. }) => "schema_syntax",
+            Self::Schema(SchemaError::Malformed(_)) => "schema_malformed",
+            Self::Schema(SchemaError::Refused(_)) => "schema_refused",
+            Self::Schema(SchemaError::Unsatisfiable { .. }) => "schema_unsatisfiable",
+            Self::Schema(SchemaError::Limit { .. }) => "schema_limit",
+            Self::Schema(_) => "schema",
+            Self::Hub(_) => "model_files",
+            Self::UnknownLayout { .. } => "unknown_layout",
+            Self::Inference(_) => "inference",
+            Self::NoChatTemplate => "no_chat_template",
+            Self::EmptyDocument => "empty_document",
+            Self::ContextOverflow { .. } => "context_overflow",
+            Self::WindowTooSmall { .. } => "window_too_small",
+            Self::BudgetTooSmall { .. } => "budget_too_small",
+            Self::ClosedByBudget { .. } => "closed_by_budget",
+            Self::Cancelled => "cancelled",
+            Self::DeadlineExceeded => "deadline_exceeded",
+            Self::Deserialize { .. } => "deserialize",
+            Self::RustType { .. } => "rust_type",
+            Self::Signature { .. } => "signature",
+            Self::NotUtf8 { .. } => "not_utf8",
+        }
+    }
+
+    /// The schema locations that stopped a compilation, all of them; empty for other errors.
+    pub fn offenders(&self) -> &[Offender] {
+        match self {
+            Self::Schema(SchemaError::Malformed(offenders) | SchemaError::Refused(offenders))
+            | Self::RustType { offenders, .. } => &offenders.0,
+            _ => &[],
+        }
+    }
+
+    /// What `serde_json` says, without its message: that can quote the document.
+    pub(crate) fn deserialize<T>(error: &serde_json::Error) -> Self {
+        Self::Deserialize {
+            type_name: std::any::type_name::<T>(),
+            line: error.line(),
+            column: error.column(),
+            category: match error.classify() {
+                serde_json::error::Category::Io => "io",
+                serde_json::error::Category::Syntax => "syntax",
+                serde_json::error::Category::Data => "data",
+                serde_json::error::Category::Eof => "eof",
+            },
+        }
+    }
+}
+
+impl From<InferError> for MoldeError {
+    /// Kinds that this crate has itself keep their name; everything else is wrapped.
+    fn from(error: InferError) -> Self {
+        match error {
+            InferError::ContextOverflow { prompt_tokens, max_tokens, context_tokens } => {
+                Self::ContextOverflow { prompt_tokens, max_tokens, context_tokens }
+            }
+            InferError::BudgetTooSmall { needed_tokens, max_tokens } => {
+                Self::BudgetTooSmall { needed_tokens, max_tokens }
+            }
+            InferError::Cancelled => Self::Cancelled,
+            InferError::DeadlineExceeded => Self::DeadlineExceeded,
+            other => Self::Inference(other),
+        }
+    }
+}
+
+/// Displays JSON Pointers in a row, the empty one as "the root".
+struct Places<'a>(&'a [String]);
+
+impl std::fmt::Display for Places<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, pointer) in self.0.iter().enumerate() {
+            if index > 0 {
+                formatter.write_str(", ")?;
+            }
+            formatter.write_str(if pointer.is_empty() { "the root" } else { pointer })?;
+        }
+        Ok(())
+    }
+}

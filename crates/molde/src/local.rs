@@ -1,0 +1,112 @@
+//! The backend that this crate comes with: a model of `molde-infer`, run in this process.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use molde_infer::{End, GenerateRequest, KvCache, LoadedModel, Message, ModelOptions};
+use molde_vocab::{TokenId, Vocabulary};
+
+use crate::backend::{Backend, Job, Prefix, Stop, Written};
+use crate::{Control, MoldeError, Timings, Usage};
+
+/// A loaded model.
+#[derive(Debug)]
+pub(crate) struct LocalModel {
+    loaded: LoadedModel,
+    context_tokens: usize,
+}
+
+impl LocalModel {
+    /// Loads a GGUF file or a model folder. `context_tokens` can only lower what the model has.
+    pub(crate) fn load(
+        path: &Path,
+        options: &ModelOptions,
+        context_tokens: Option<usize>,
+    ) -> Result<Self, MoldeError> {
+        let loaded = LoadedModel::load(path, options)?;
+        let own = loaded.model.config().context_tokens;
+        Ok(Self { loaded, context_tokens: context_tokens.map_or(own, |limit| limit.min(own)) })
+    }
+}
+
+impl Backend for LocalModel {
+    fn vocabulary(&self) -> &Arc<Vocabulary> {
+        self.loaded.tokenizer.vocabulary()
+    }
+
+    fn context_tokens(&self) -> usize {
+        self.context_tokens
+    }
+
+    fn encode_text(&self, text: &str) -> Result<Vec<TokenId>, MoldeError> {
+        Ok(self.loaded.tokenizer.encode_text(text)?)
+    }
+
+    fn encode_chat(&self, system: Option<&str>, user: &str) -> Result<Vec<TokenId>, MoldeError> {
+        let template = self.loaded.chat_template.as_ref().ok_or(MoldeError::NoChatTemplate)?;
+        let mut messages = Vec::with_capacity(2);
+        messages.extend(system.map(Message::system));
+        messages.push(Message::user(user));
+        Ok(template.encode(&self.loaded.tokenizer, &messages)?)
+    }
+
+    fn prefill(
+        &self,
+        tokens: &[TokenId],
+        control: &Control,
+    ) -> Result<Arc<dyn Prefix>, MoldeError> {
+        let mut cache = self.loaded.model.new_cache(tokens.len());
+        if !tokens.is_empty() {
+            self.loaded.model.prefill(tokens, &mut cache, &control.interrupt)?;
+        }
+        Ok(Arc::new(LocalPrefix { loaded: self.loaded.clone(), cache }))
+    }
+}
+
+#[derive(Debug)]
+struct LocalPrefix {
+    loaded: LoadedModel,
+    cache: KvCache,
+}
+
+impl Prefix for LocalPrefix {
+    fn generate(&self, job: Job<'_>) -> Result<Written, MoldeError> {
+        let request = GenerateRequest {
+            prompt: job.prompt.to_vec(),
+            max_tokens: job.max_tokens,
+            interrupt: job.control.interrupt.clone(),
+        };
+        let generation = molde_infer::generate(
+            &self.loaded.model,
+            &self.loaded.tokenizer,
+            &request,
+            &mut self.cache.clone(),
+            job.constraint,
+            job.on_token,
+        )?;
+        Ok(Written {
+            stop: match generation.end {
+                End::EndOfTurn | End::ConstraintComplete => Stop::Complete,
+                End::Cancelled => Stop::Cancelled,
+                End::DeadlineExceeded => Stop::DeadlineExceeded,
+                // The enumeration may grow; an end that is not known here is not a whole answer.
+                End::TokenLimit | _ => Stop::TokenLimit,
+            },
+            closed_at: generation.closed_by_budget,
+            usage: Usage {
+                prompt_tokens: generation.usage.prompt_tokens,
+                cached_prompt_tokens: generation.usage.cached_prompt_tokens,
+                output_tokens: generation.usage.generated_tokens,
+                forced_tokens: generation.usage.forced_tokens,
+            },
+            timings: Timings {
+                total: generation.timings.prefill
+                    + generation.timings.decode
+                    + generation.timings.mask,
+                prefill: generation.timings.prefill,
+                decode: generation.timings.decode,
+                mask: generation.timings.mask,
+            },
+        })
+    }
+}
