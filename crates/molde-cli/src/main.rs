@@ -1,2 +1,47 @@
-//! The `molde` command.
-fn main() {}
+//! The `molde` command: local extraction with constrained decoding.
+//!
+//! Results go to the standard output and everything else to the standard error, so that a pipe
+//! sees values only.
+
+mod args;
+mod commands;
+mod documents;
+mod failure;
+mod interrupt;
+mod model;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+use crate::failure::{Exit, Failure};
+use crate::interrupt::Interrupts;
+use crate::progress::say;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let interrupts = Interrupts::listen();
+    match run(&cli.command, &interrupts) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            if !matches!(failure, Failure::OutputClosed) {
+                say(&failure.to_string());
+            }
+            failure.exit().into()
+        }
+    }
+}
+
+fn run(command: &Command, interrupts: &Interrupts) -> Result<Exit, Failure> {
+    match command {
+        Command::Pull(args) => commands::pull::run(args, interrupts),
+        Command::Models => commands::models::run(),
+        Command::Extract(args) => commands::extract::run(args, interrupts),
+        Command::Generate(args) => commands::generate::run(args, interrupts),
+        Command::Demo(args) => commands::demo::run(args, interrupts),
+        Command::Doctor(args) => commands::doctor::run(args),
+    }
+}

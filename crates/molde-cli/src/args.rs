@@ -1,0 +1,232 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 success; 1 a document failed, or the model could not be had; 2 bad usage or a bad \
+schema; 130 interrupted.";
+
+/// Local extraction: a document and a JSON Schema in, a valid value out.
+#[derive(Debug, Parser)]
+#[command(name = "molde", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Fetch a model into the cache
+    Pull(Pull),
+    /// List the models that can be used by name, and whether they are cached
+    Models,
+    /// Read documents into values of a JSON Schema
+    Extract(Extract),
+    /// Write free text
+    Generate(Generate),
+    /// Read three bundled press releases, freely and constrained, side by side
+    Demo(Demo),
+    /// Say what this machine, the cache and the network offer
+    Doctor(Doctor),
+}
+
+/// Which model, and how it runs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ModelArgs {
+    /// A name from `molde models`, a GGUF file, or a folder with safetensors
+    ///
+    /// Default: the default model if it is cached or the hub answers, else the one that the
+    /// package mirror has.
+    #[arg(long, value_name = "ID|PATH")]
+    pub(crate) model: Option<String>,
+    /// Never touch the network
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Threads of the model [default: one for each processor core]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    pub(crate) threads: Option<usize>,
+    /// Hold all weights as 32-bit floats and calculate exactly: slow, for comparison
+    #[arg(long)]
+    pub(crate) exact: bool,
+    /// Tokens that prompt and answer may take together [default: what the model was made for]
+    #[arg(long, value_name = "TOKENS", value_parser = at_least_one)]
+    pub(crate) context: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Pull {
+    /// A name from `molde models` [default: as for the other commands]
+    pub(crate) model: Option<String>,
+    /// Read the cached files again and compare their checksums; fetches nothing
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Never touch the network: succeeds if the model is cached
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Extract {
+    /// File with the JSON Schema of the answers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// What to extract; `@FILE` reads it from a file [default: the schema's description]
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) instructions: Option<String>,
+    /// Conventions such as units; `@FILE` reads them from a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) conventions: Option<String>,
+    /// Language of the fixed parts of the prompt
+    #[arg(long, value_enum, default_value_t = PromptLanguage::En)]
+    pub(crate) language: PromptLanguage,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Tokens that one answer may take; it is closed, validly, before they run out
+    #[arg(long, value_name = "N", default_value_t = molde::DEFAULT_MAX_TOKENS, value_parser = at_least_one)]
+    pub(crate) max_tokens: usize,
+    /// Count answers that had to be closed early as success
+    #[arg(long)]
+    pub(crate) accept_closed: bool,
+    /// Seconds that one document may take
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
+    /// Read documents that do not fit in windows that share this many tokens
+    #[arg(long, value_name = "TOKENS")]
+    pub(crate) windows: Option<usize>,
+    /// Documents in UTF-8; `-` is the standard input, which is also read if none is named
+    #[arg(value_name = "FILES")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Generate {
+    /// The user's message; `@FILE` reads it from a file, `-` from the standard input
+    #[arg(value_name = "TEXT|@FILE|-")]
+    pub(crate) prompt: String,
+    /// The system message; `@FILE` reads it from a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) system: Option<String>,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Tokens that the answer may take; it is cut there
+    #[arg(long, value_name = "N", default_value_t = molde::DEFAULT_MAX_TOKENS, value_parser = at_least_one)]
+    pub(crate) max_tokens: usize,
+    /// Seconds that the answer may take
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) deadline: Option<Duration>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// Never touch the network
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PromptLanguage {
+    /// English
+    En,
+    /// Spanish
+    Es,
+}
+
+impl From<PromptLanguage> for molde::Language {
+    fn from(language: PromptLanguage) -> Self {
+        match language {
+            PromptLanguage::En => Self::English,
+            PromptLanguage::Es => Self::Spanish,
+        }
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err("must be a whole number, at least 1".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse()
+        .ok()
+        .filter(|seconds: &f64| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .ok_or_else(|| "must be a number of seconds above 0".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(line.split(' '))
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        <Cli as clap::CommandFactory>::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_takes_its_arguments() {
+        for line in [
+            "molde pull",
+            "molde pull qwen2.5-0.5b-instruct --verify --offline",
+            "molde models",
+            "molde extract --schema s.json",
+            "molde extract --schema s.json -",
+            "molde extract --schema s.json --instructions @task.txt --model m.gguf --offline \
+             --max-tokens 60 --threads 2 --deadline 0.5 --windows 50 --language es a.txt b.txt",
+            "molde generate hello --system @s.txt --max-tokens 5 --deadline 3",
+            "molde demo --offline --exact",
+            "molde doctor --offline",
+        ] {
+            let words: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(parse(&words).is_ok(), "{line}");
+        }
+    }
+
+    #[test]
+    fn wrong_arguments_are_bad_usage() {
+        for line in [
+            "molde",
+            "molde frobnicate",
+            "molde extract a.txt",
+            "molde extract --schema s.json --max-tokens 0",
+            "molde extract --schema s.json --threads -1",
+            "molde extract --schema s.json --deadline 0",
+            "molde extract --schema s.json --deadline nan",
+            "molde extract --schema s.json --deadline inf",
+            "molde extract --schema s.json --language fr",
+            "molde generate",
+        ] {
+            let error = parse(line).expect_err(line);
+            assert_eq!(error.exit_code(), 2, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_extraction_has_the_documented_defaults() {
+        let Ok(Cli { command: Command::Extract(extract) }) = parse("molde extract --schema s.json")
+        else {
+            panic!("the line is valid")
+        };
+        assert_eq!(extract.max_tokens, 512);
+        assert_eq!(extract.language, PromptLanguage::En);
+        assert!(
+            extract.files.is_empty() && extract.deadline.is_none() && extract.windows.is_none()
+        );
+        assert!(!extract.accept_closed && !extract.model.offline);
+    }
+}

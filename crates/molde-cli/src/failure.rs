@@ -1,0 +1,92 @@
+//! What goes wrong for a whole command, and the exit code that says so.
+
+use std::path::PathBuf;
+
+use molde::MoldeError;
+use molde_hub::HubError;
+
+/// The exit codes of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    Success,
+    /// A document failed, or the model could not be had.
+    Failed,
+    /// Bad usage or a bad schema. `clap` uses the same code.
+    Usage,
+    /// Ended by Ctrl-C: 128 + SIGINT, as shells have it.
+    Interrupted,
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Success => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Interrupted => 130,
+        })
+    }
+}
+
+/// Why a command stopped before it was done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// A file that the command line names cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Argument { path: PathBuf, source: std::io::Error },
+    /// A file that the command line names is not text.
+    #[error("{} is not UTF-8: the first bad byte is at offset {offset}", path.display())]
+    ArgumentNotUtf8 { path: PathBuf, offset: usize },
+    /// The schema cannot be used.
+    #[error("the schema {} cannot be used:\n{source}", path.display())]
+    Schema { path: PathBuf, source: MoldeError },
+    /// The standard input cannot be used as a prompt.
+    #[error("the prompt on the standard input cannot be used: {0}")]
+    Prompt(crate::documents::DocumentError),
+    /// The model's files.
+    #[error(transparent)]
+    Hub(#[from] HubError),
+    /// The engine.
+    #[error(transparent)]
+    Molde(#[from] MoldeError),
+    /// Writing the output failed, for another reason than that nobody reads it.
+    #[error("cannot write the output: {0}")]
+    Output(std::io::Error),
+    /// Nobody reads the output any more: what was asked for has been delivered.
+    #[error("the output was closed")]
+    OutputClosed,
+    /// Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Failure {
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::OutputClosed => Exit::Success,
+            Self::Interrupted
+            | Self::Hub(HubError::Cancelled)
+            | Self::Molde(MoldeError::Cancelled | MoldeError::Hub(HubError::Cancelled)) => {
+                Exit::Interrupted
+            }
+            Self::Argument { .. }
+            | Self::ArgumentNotUtf8 { .. }
+            | Self::Schema { .. }
+            | Self::Hub(HubError::UnknownModel { .. })
+            | Self::Molde(
+                MoldeError::Hub(HubError::UnknownModel { .. }) | MoldeError::BudgetTooSmall { .. },
+            ) => Exit::Usage,
+            Self::Prompt(_) | Self::Hub(_) | Self::Molde(_) | Self::Output(_) => Exit::Failed,
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            Self::OutputClosed
+        } else {
+            Self::Output(error)
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! The real binary, in all that needs no weights: usage, schemas, documents, exit codes.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// A folder of its own for each test, with an empty cache in it.
+struct Sandbox {
+    folder: PathBuf,
+}
+
+impl Sandbox {
+    fn new(test: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+        // What an earlier run left; there may be nothing.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).expect("the target folder can be written to");
+        Self { folder }
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.folder.join(name), content).expect("the sandbox can be written to");
+        name.to_owned()
+    }
+
+    fn run(&self, arguments: &[&str]) -> Run {
+        self.run_with_input(arguments, b"")
+    }
+
+    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Run {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_molde"))
+            .args(arguments)
+            .current_dir(&self.folder)
+            .env("HF_HOME", self.folder.join("cache"))
+            .env_remove("HF_HUB_CACHE")
+            .env_remove("HF_HUB_OFFLINE")
+            .env_remove("HF_TOKEN")
+            // A port on which nothing listens: no test touches the network.
+            .env("HF_ENDPOINT", "http://127.0.0.1:9")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary was built");
+        // The program may end without reading its input.
+        let _ = child.stdin.take().expect("it is piped").write_all(input);
+        Run(child.wait_with_output().expect("the program ends"))
+    }
+}
+
+struct Run(Output);
+
+impl Run {
+    fn code(&self) -> i32 {
+        self.0.status.code().expect("no signal ended it")
+    }
+
+    fn output(&self) -> String {
+        String::from_utf8(self.0.stdout.clone()).expect("the output is UTF-8")
+    }
+
+    fn errors(&self) -> String {
+        String::from_utf8(self.0.stderr.clone()).expect("the messages are UTF-8")
+    }
+
+    /// The exit code, with both streams as the message where it is another one.
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code(), code, "stdout:\n{}\nstderr:\n{}", self.output(), self.errors());
+        assert!(!self.errors().contains("panicked"), "{}", self.errors());
+        self
+    }
+}
+
+const SCHEMA: &str =
+    r#"{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}"#;
+
+#[test]
+fn help_and_version_succeed_and_say_what_the_exit_codes_mean() {
+    let sandbox = Sandbox::new("help");
+    let help = sandbox.run(&["--help"]).exits(0).output();
+    for word in ["pull", "models", "extract", "generate", "demo", "doctor", "Exit codes"] {
+        assert!(help.contains(word), "{word} in\n{help}");
+    }
+    assert!(sandbox.run(&["--version"]).exits(0).output().starts_with("molde "));
+}
+
+#[test]
+fn bad_usage_exits_with_2() {
+    let sandbox = Sandbox::new("usage");
+    sandbox.file("s.json", SCHEMA);
+    for arguments in [
+        &[][..],
+        &["extract"],
+        &["extract", "--schema", "s.json", "--max-tokens", "0"],
+        &["extract", "--schema", "s.json", "--deadline", "-1"],
+        &["nonsense"],
+        &["extract", "--schema", "missing.json", "-"],
+        &["extract", "--schema", "s.json", "--instructions", "@missing.txt", "-"],
+        &["generate", "@missing.txt"],
+        &["extract", "--schema", "s.json", "--model", "no-such-model", "document.txt"],
+    ] {
+        sandbox.file("document.txt", "Some text.");
+        let run = sandbox.run(arguments).exits(2);
+        assert_eq!(run.output(), "", "{arguments:?}");
+        assert!(!run.errors().is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_schema_that_cannot_be_used_exits_with_2_before_any_model_is_needed() {
+    let sandbox = Sandbox::new("schemas");
+    sandbox.file("document.txt", "Some text.");
+    for (schema, expected) in [
+        ("{", "not JSON"),
+        ("3", "the root"),
+        (r#"{"type": "integer", "minimum": 3, "maximum": 2}"#, "no value satisfies"),
+        (r#"{"type": "text"}"#, "/type"),
+    ] {
+        sandbox.file("s.json", schema);
+        let run = sandbox.run(&["extract", "--schema", "s.json", "document.txt"]).exits(2);
+        assert!(run.errors().contains(expected), "{schema}: {}", run.errors());
+        assert!(run.errors().contains("s.json"), "{}", run.errors());
+        assert_eq!(run.output(), "");
+    }
+}
+
+#[test]
+fn every_offender_of_a_refused_schema_is_listed_with_its_pointer() {
+    let sandbox = Sandbox::new("offenders");
+    sandbox.file("document.txt", "Some text.");
+    // Not what is refused today but what stays refused: backreferences are no regular language.
+    let schema = r#"{
+        "type": "object",
+        "properties": {
+            "a": {"type": "string", "pattern": "^(a+)b\\1$"},
+            "b/c": {"type": "array", "items": {"type": "string", "pattern": "(x)\\1"}}
+        }
+    }"#;
+    sandbox.file("s.json", schema);
+    let errors = sandbox.run(&["extract", "--schema", "s.json", "document.txt"]).exits(2).errors();
+    for pointer in ["/properties/a/pattern", "/properties/b~1c/items/pattern"] {
+        assert!(errors.contains(pointer), "{pointer} in\n{errors}");
+    }
+}
+
+#[test]
+fn a_schema_that_is_no_text_is_named_by_the_bad_byte() {
+    let sandbox = Sandbox::new("schema-bytes");
+    sandbox.file("s.json", b"{\"a\": \xff}");
+    let errors = sandbox.run(&["extract", "--schema", "s.json", "-"]).exits(2).errors();
+    assert!(errors.contains("s.json") && errors.contains("offset 6"), "{errors}");
+}
+
+#[test]
+fn documents_that_cannot_be_read_fail_alone_and_need_no_model() {
+    let sandbox = Sandbox::new("documents");
+    sandbox.file("s.json", SCHEMA);
+    sandbox.file("latin.txt", b"caf\xe9");
+    sandbox.file("blank.txt", " \n");
+    let run = sandbox
+        .run(&["extract", "--schema", "s.json", "latin.txt", "missing.txt", "blank.txt"])
+        .exits(1);
+    let lines: Vec<serde_json::Value> = run
+        .output()
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect();
+    let found: Vec<(&str, &str)> = lines
+        .iter()
+        .map(|line| {
+            assert!(line.get("value").is_none());
+            assert!(line["error"]["message"].as_str().is_some_and(|message| !message.is_empty()));
+            (line["id"].as_str().expect("a name"), line["error"]["kind"].as_str().expect("a kind"))
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [("latin.txt", "not_utf8"), ("missing.txt", "not_found"), ("blank.txt", "empty_document")]
+    );
+    assert!(lines[0]["error"]["message"].to_string().contains("offset 3"), "{}", lines[0]);
+}
+
+#[test]
+fn one_document_that_fails_leaves_the_output_empty() {
+    let sandbox = Sandbox::new("one-document");
+    sandbox.file("s.json", SCHEMA);
+    for (arguments, input) in [
+        (&["extract", "--schema", "s.json", "missing.txt"][..], &b""[..]),
+        (&["extract", "--schema", "s.json"], b""),
+        (&["extract", "--schema", "s.json", "-"], b"\xff"),
+    ] {
+        let run = sandbox.run_with_input(arguments, input).exits(1);
+        assert_eq!(run.output(), "");
+        assert!(!run.errors().is_empty());
+    }
+}
+
+#[test]
+fn offline_without_a_model_says_what_is_missing_and_where() {
+    let sandbox = Sandbox::new("offline");
+    sandbox.file("s.json", SCHEMA);
+    sandbox.file("document.txt", "Some text.");
+    for arguments in [
+        &["extract", "--schema", "s.json", "--offline", "document.txt"][..],
+        &["generate", "hello", "--offline"],
+        &["demo", "--offline"],
+        &["pull", "--offline"],
+        &["pull", "--verify"],
+    ] {
+        let run = sandbox.run(arguments).exits(1);
+        assert!(run.errors().contains("qwen2.5-0.5b-instruct"), "{arguments:?}: {}", run.errors());
+        assert!(run.errors().contains("HF_HOME"), "{arguments:?}: {}", run.errors());
+        assert_eq!(run.output(), "");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_model_is_named() {
+    let sandbox = Sandbox::new("no-model");
+    sandbox.file("s.json", SCHEMA);
+    sandbox.file("document.txt", "Some text.");
+    sandbox.file("short.gguf", b"GGUF\x03\0\0\0");
+    sandbox.file("wrong.gguf", b"PK\x03\x04 this is an archive");
+    for model in ["short.gguf", "wrong.gguf", "missing.gguf", "."] {
+        let run = sandbox
+            .run(&["extract", "--schema", "s.json", "--offline", "--model", model, "document.txt"])
+            .exits(1);
+        assert!(run.errors().contains(model), "{model}: {}", run.errors());
+        assert_eq!(run.output(), "");
+    }
+}
+
+#[test]
+fn the_models_and_the_doctor_work_with_an_empty_cache() {
+    let sandbox = Sandbox::new("empty-cache");
+    let models = sandbox.run(&["models"]).exits(0).output();
+    let default: Vec<&str> = models.lines().filter(|line| line.ends_with("(default)")).collect();
+    assert_eq!(default.len(), 1, "{models}");
+    assert!(
+        models.lines().count() >= 3 && models.lines().all(|line| line.contains("not cached")),
+        "{models}"
+    );
+
+    let doctor = sandbox.run(&["doctor", "--offline"]).exits(1).output();
+    for word in
+        ["processor", "thread", "cache", "not there yet, writable", "free", "offline", "default"]
+    {
+        assert!(doctor.contains(word), "{word} in\n{doctor}");
+    }
+    assert!(!sandbox.folder.join("cache").exists(), "looking makes nothing");
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_error() {
+    let sandbox = Sandbox::new("pipe");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_molde"))
+        .arg("models")
+        .env("HF_HOME", sandbox.folder.join("cache"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("the program ends");
+    // Whether the pipe is closed before or after the program has written: success, and silence.
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.stderr, b"");
+}
