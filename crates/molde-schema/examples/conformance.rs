@@ -74,8 +74,14 @@ fn main() {
             if result.is_ok() != valid {
                 ok = false;
                 let at = result.err().unwrap_or(0);
-                let from = (0..=at.saturating_sub(30)).rev().find(|&i| text.is_char_boundary(i)).unwrap_or(0);
-                let to = (at + 10..).find(|&i| i >= text.len() || text.is_char_boundary(i)).unwrap_or(text.len()).min(text.len());
+                let from = (0..=at.saturating_sub(30))
+                    .rev()
+                    .find(|&i| text.is_char_boundary(i))
+                    .unwrap_or(0);
+                let to = (at + 10..)
+                    .find(|&i| i >= text.len() || text.is_char_boundary(i))
+                    .unwrap_or(text.len())
+                    .min(text.len());
                 println!(
                     "{} {id}: byte {at} …{}… {}",
                     if valid { "valid rejected" } else { "invalid accepted" },

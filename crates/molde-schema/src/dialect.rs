@@ -63,19 +63,41 @@ pub(crate) fn treatment(keyword: &str, dialect: Dialect) -> Treatment {
         if dialect <= last { treatment } else { Annotation }
     };
     match keyword {
-        "type" | "enum" | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"
-        | "multipleOf" | "minLength" | "maxLength" | "pattern" | "format" | "items"
-        | "minItems" | "maxItems" | "properties" | "patternProperties"
-        | "additionalProperties" | "required" | "minProperties" | "maxProperties" | "allOf"
-        | "anyOf" | "$ref" => Enforced,
+        "type"
+        | "enum"
+        | "minimum"
+        | "maximum"
+        | "exclusiveMinimum"
+        | "exclusiveMaximum"
+        | "multipleOf"
+        | "minLength"
+        | "maxLength"
+        | "pattern"
+        | "format"
+        | "items"
+        | "minItems"
+        | "maxItems"
+        | "properties"
+        | "patternProperties"
+        | "additionalProperties"
+        | "required"
+        | "minProperties"
+        | "maxProperties"
+        | "allOf"
+        | "anyOf"
+        | "$ref" => Enforced,
         "const" => since(Draft6, Enforced),
         "prefixItems" => since(Draft202012, Enforced),
         "additionalItems" => until(Draft201909, Enforced),
         "oneOf" | "not" | "uniqueItems" => Unsupported,
         "contains" | "propertyNames" => since(Draft6, Unsupported),
         "if" => since(Draft7, Unsupported),
-        "minContains" | "maxContains" | "dependentRequired" | "dependentSchemas"
-        | "unevaluatedItems" | "unevaluatedProperties" => since(Draft201909, Unsupported),
+        "minContains"
+        | "maxContains"
+        | "dependentRequired"
+        | "dependentSchemas"
+        | "unevaluatedItems"
+        | "unevaluatedProperties" => since(Draft201909, Unsupported),
         // Later drafts dropped the name but validators still honour it: ignoring it would accept
         // what its writer meant to exclude.
         "dependencies" => Unsupported,

@@ -152,7 +152,9 @@ impl std::fmt::Debug for TypeSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names = ["null", "false", "true", "number", "string", "array", "object"];
         f.debug_set()
-            .entries(names.iter().enumerate().filter(|(bit, _)| self.0 >> bit & 1 == 1).map(|x| x.1))
+            .entries(
+                names.iter().enumerate().filter(|(bit, _)| self.0 >> bit & 1 == 1).map(|x| x.1),
+            )
             .finish()
     }
 }

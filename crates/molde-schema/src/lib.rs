@@ -50,5 +50,7 @@ pub use dialect::Dialect;
 pub use error::{Offender, Offenders, SchemaError};
 pub use lint::{Occurrence, Verdict};
 pub use machine::{DEAD, SchemaAutomaton, UNDECIDED};
-pub use options::{CompileOptions, Escapes, Formats, Limits, NumberStyle, Order, Style};
+pub use options::{
+    CompileOptions, Escapes, FormatProfile, Formats, Limits, NumberStyle, Order, Style,
+};
 pub use schema::CompiledSchema;

@@ -24,6 +24,7 @@ pub enum Order {
     Any,
 }
 
+pub use crate::format::Profile as FormatProfile;
 pub use crate::number::NumberStyle;
 
 /// Which escape sequences a JSON string may contain.
@@ -61,6 +62,8 @@ pub struct CompileOptions {
     pub escapes: Escapes,
     /// Meaning of `format`; default [`Formats::Assert`].
     pub formats: Formats,
+    /// Which texts a known format accepts; default [`FormatProfile::Standard`].
+    pub format_profile: FormatProfile,
     /// Bounds on the work.
     pub limits: Limits,
 }

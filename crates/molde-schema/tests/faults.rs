@@ -85,7 +85,8 @@ fn a_schema_that_accepts_nothing_is_unsatisfiable() {
 
 #[test]
 fn references_beyond_the_text_are_refused_by_name() {
-    for reference in ["https://example.com/s.json", "other.json#/a", "#/missing", "#nowhere", "#/%zz"]
+    for reference in
+        ["https://example.com/s.json", "other.json#/a", "#/missing", "#nowhere", "#/%zz"]
     {
         let text = format!(r#"{{"$ref": "{reference}"}}"#);
         assert_eq!(offenders(&text), [("/$ref".to_owned(), "$ref".to_owned())], "{text}");
@@ -126,8 +127,8 @@ fn hostile_schemas_end_in_a_result_or_a_named_limit() {
 
 #[test]
 fn the_verdict_on_each_keyword_is_reported() {
-    let schema = compile(r#"{"title": "t", "minimum": 1, "format": "colour", "x-y": 1}"#)
-        .expect("a schema");
+    let schema =
+        compile(r#"{"title": "t", "minimum": 1, "format": "colour", "x-y": 1}"#).expect("a schema");
     let verdicts: Vec<_> =
         schema.occurrences().iter().map(|o| (o.pointer.as_str(), o.verdict)).collect();
     assert!(matches!(

@@ -3,7 +3,7 @@
 mod support;
 
 use molde_schema::{DEAD, SchemaAutomaton, UNDECIDED};
-use support::{Random, cases, compile};
+use support::{Random, cases, compile, validator};
 
 /// Walks at random, preferring bytes that end things the longer the text gets.
 fn walk(automaton: &mut SchemaAutomaton, random: &mut Random, bytes: usize) -> Vec<u8> {
@@ -21,7 +21,8 @@ fn walk(automaton: &mut SchemaAutomaton, random: &mut Random, bytes: usize) -> V
         );
         let structural = live.iter().copied().filter(|(byte, _)| b"\",:[]{}0a".contains(byte));
         let structural: Vec<_> = structural.collect();
-        let choice = if structural.is_empty() || random.below(3) == 0 { &live } else { &structural };
+        let choice =
+            if structural.is_empty() || random.below(3) == 0 { &live } else { &structural };
         if choice.is_empty() || automaton.is_accepting(state) && random.below(4) == 0 {
             break;
         }
@@ -44,10 +45,7 @@ fn random_walks_end_in_valid_texts() {
     let mut random = Random(7);
     for case in cases() {
         let schema = compile(&case.schema, &case.options);
-        let validator = jsonschema::options()
-            .should_validate_formats(true)
-            .build(&case.schema)
-            .expect("a schema");
+        let validator = validator(&case.schema);
         let mut automaton = SchemaAutomaton::new(&schema);
         for _ in 0..60 {
             let bytes = 1 + random.below(80);

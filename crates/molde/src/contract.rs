@@ -8,10 +8,10 @@ use molde_vocab::{ByteAutomaton, StateId};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::automaton::SchemaBytes;
 use crate::fields::FieldScanner;
 use crate::outcome::RawJson;
 use crate::{MoldeError, rust_type};
+use molde_constraint::SchemaConstraint;
 
 /// What answers look like, compiled once and used for any number of documents and engines.
 ///
@@ -103,14 +103,14 @@ impl<T> Contract<T> {
         (self.read)(answer)
     }
 
-    pub(crate) fn automaton(&self) -> SchemaBytes {
-        SchemaBytes::new(&self.compiled)
+    pub(crate) fn automaton(&self) -> SchemaConstraint {
+        SchemaConstraint::new(&self.compiled)
     }
 
     /// Checks a text that was written without a constraint, in any JSON spelling: white space,
     /// order of members, escapes and forms of numbers are free.
     ///
-    /// Compiles the schema anew for that; linear in the text.
+    /// Compiles the schema anew for that; linear in the text, times the number of undeclared keys.
     ///
     /// # Errors
     /// [`MoldeError::Schema`] if the freer spelling exceeds a limit.
@@ -123,7 +123,7 @@ impl<T> Contract<T> {
             ..CompileOptions::default()
         };
         let mut automaton =
-            SchemaBytes::new(&Arc::new(CompiledSchema::compile(&self.text, &options)?));
+            SchemaConstraint::new(&Arc::new(CompiledSchema::compile(&self.text, &options)?));
         let text = text.trim_matches([' ', '\t', '\n', '\r']);
         let mut scanner = FieldScanner::new();
         let mut state = automaton.start();
@@ -135,7 +135,7 @@ impl<T> Contract<T> {
             if !next.is_live() {
                 return Ok(Verdict::Invalid { pointer: scanner.pointer(), offset });
             }
-            state = next;
+            state = automaton.settle(next, &text.as_bytes()[..=offset]);
             scanner.push(&[byte], &mut Vec::new());
         }
         Ok(if automaton.is_accepting(state) {

@@ -7,7 +7,6 @@ use molde_constraint::{Matcher, MatcherOptions};
 use molde_vocab::{TokenConstraint, TokenId};
 use serde_json::Value;
 
-use crate::automaton::SchemaBytes;
 use crate::backend::{Job, Prefix};
 use crate::contract::Contract;
 use crate::control::{Control, Event};
@@ -18,6 +17,7 @@ use crate::signature::SignatureLimits;
 use crate::windows::{Overflow, TokenizedDocument, says_something};
 use crate::writing::{Answer, Transcript};
 use crate::{End, MoldeError};
+use molde_constraint::SchemaConstraint;
 
 /// Tokens an answer may take unless the caller says otherwise.
 pub const DEFAULT_MAX_TOKENS: usize = 512;
@@ -163,7 +163,7 @@ pub struct Extractor<T = RawJson> {
     /// The model's state after `prefix_tokens`, once it has been computed.
     prefix: Mutex<Option<Arc<dyn Prefix>>>,
     /// Matchers that are not in use: their mask caches are worth keeping.
-    matchers: Mutex<Vec<Matcher<SchemaBytes>>>,
+    matchers: Mutex<Vec<Matcher<SchemaConstraint>>>,
 }
 
 impl<T> std::fmt::Debug for Extractor<T> {
@@ -388,7 +388,7 @@ impl<T> Extractor<T> {
         Ok((prefix, Some(read)))
     }
 
-    fn take_matcher(&self) -> Matcher<SchemaBytes> {
+    fn take_matcher(&self) -> Matcher<SchemaConstraint> {
         lock(&self.matchers).pop().unwrap_or_else(|| {
             Matcher::new(
                 self.contract.automaton(),
@@ -398,7 +398,7 @@ impl<T> Extractor<T> {
         })
     }
 
-    fn give_matcher(&self, mut matcher: Matcher<SchemaBytes>) {
+    fn give_matcher(&self, mut matcher: Matcher<SchemaConstraint>) {
         matcher.reset();
         lock(&self.matchers).push(matcher);
     }

@@ -31,7 +31,6 @@
 //! # What it does not know
 //! HTTP and terminals. Everything here works without either; who shows progress listens to events.
 
-mod automaton;
 mod backend;
 mod contract;
 mod control;

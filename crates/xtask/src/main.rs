@@ -1,2 +1,147 @@
-//! `cargo xtask check`: everything CI runs.
-fn main() {}
+//! `cargo xtask check`: everything CI runs, in the order in which it fails fastest.
+//!
+//! Needs Rust and Python 3.11 or newer. Everything else is fetched: crates, the Python packages of
+//! `tests/reference/requirements-ci.txt` (into `target/check-venv`), and the weights of one model
+//! (by `molde pull`, into the usual cache).
+#![allow(clippy::print_stderr, reason = "a command line tool")]
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// The model that tests run: the one the package mirror carries.
+const TEST_MODEL: &str = "qwen2.5-coder-0.5b-instruct-q4_k_m";
+
+/// Random strings on which two tokenizers are compared.
+const TOKENIZER_STRINGS: &str = "10000";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["check"] => check(),
+        _ => Err(anyhow::anyhow!("usage: cargo xtask check")),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn check() -> Result<()> {
+    let root = workspace();
+    let begin = Instant::now();
+    step("format", cargo(&root).args(["fmt", "--all", "--check"]))?;
+    step(
+        "lints",
+        cargo(&root).args(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"]),
+    )?;
+    step(
+        "documentation",
+        cargo(&root)
+            .args(["doc", "--workspace", "--no-deps", "--quiet"])
+            .env("RUSTDOCFLAGS", "--deny warnings"),
+    )?;
+    step("build", cargo(&root).args(["build", "--workspace", "--all-targets"]))?;
+    let python = python_environment(&root)?;
+    let weights = output(
+        "weights",
+        cargo(&root).args(["run", "--quiet", "--package", "molde-cli", "--", "pull", TEST_MODEL]),
+    )?;
+    step(
+        "tests",
+        cargo(&root)
+            .args(["test", "--workspace"])
+            .env("MOLDE_TEST_PYTHON", &python)
+            .env("MOLDE_TEST_MODEL", &weights),
+    )?;
+    step(
+        "reference tools",
+        Command::new(&python).current_dir(&root).args([
+            "-m",
+            "unittest",
+            "discover",
+            "-s",
+            "tests/reference",
+        ]),
+    )?;
+    let tokenize =
+        format!("cargo run --quiet --package molde-infer --example tokenize -- '{weights}'");
+    step(
+        "tokenizer against an independent one",
+        Command::new(&python)
+            .current_dir(&root)
+            .arg("tests/reference/check_tokenizer.py")
+            .arg("--command")
+            .arg(tokenize)
+            .args(["--count", TOKENIZER_STRINGS]),
+    )?;
+    eprintln!("check: everything passed in {} s", begin.elapsed().as_secs());
+    Ok(())
+}
+
+/// A virtual environment with the pinned packages; made once, renewed when the pins change.
+fn python_environment(root: &Path) -> Result<PathBuf> {
+    let requirements = root.join("tests/reference/requirements-ci.txt");
+    let wanted = std::fs::read_to_string(&requirements)
+        .with_context(|| format!("reading {}", requirements.display()))?;
+    let folder = root.join("target/check-venv");
+    let python = folder.join("bin/python");
+    let stamp = folder.join("requirements.txt");
+    if python.exists() && std::fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
+        return Ok(python);
+    }
+    let host = env::var("MOLDE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    step("Python environment", Command::new(host).args(["-m", "venv", "--clear"]).arg(&folder))?;
+    step(
+        "Python packages",
+        Command::new(&python)
+            .args(["-m", "pip", "install", "--quiet", "--requirement"])
+            .arg(&requirements),
+    )?;
+    std::fs::write(&stamp, wanted).with_context(|| format!("writing {}", stamp.display()))?;
+    Ok(python)
+}
+
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+fn step(name: &str, command: &mut Command) -> Result<()> {
+    eprintln!("check: {name}");
+    let begin = Instant::now();
+    let status = command
+        .status()
+        .with_context(|| format!("{name}: starting {}", command.get_program().display()))?;
+    if !status.success() {
+        bail!("{name} failed after {} s ({status})", begin.elapsed().as_secs());
+    }
+    eprintln!("check: {name} passed in {} s", begin.elapsed().as_secs());
+    Ok(())
+}
+
+/// Runs a step and returns what it prints, without the final line break.
+fn output(name: &str, command: &mut Command) -> Result<String> {
+    eprintln!("check: {name}");
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("{name}: starting {}", command.get_program().display()))?;
+    if !output.status.success() {
+        bail!("{name} failed ({})", output.status);
+    }
+    let text = String::from_utf8(output.stdout).with_context(|| format!("{name}: its output"))?;
+    Ok(text.trim_end().to_owned())
+}
+
+fn workspace() -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    folder.ancestors().nth(2).unwrap_or(folder).to_owned()
+}

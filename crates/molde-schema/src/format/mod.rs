@@ -12,7 +12,9 @@ mod syntax;
 mod tests;
 mod time;
 
-use crate::dfa::{Dfa, DfaLimits};
+#[cfg(test)]
+use crate::dfa::Dfa;
+use crate::dfa::DfaLimits;
 use crate::pattern::{Pattern, PatternError, compile_dfa};
 
 /// A format that can be asserted.
@@ -41,9 +43,10 @@ pub(crate) enum Format {
 }
 
 /// Whose notion of a format is enforced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Profile {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Profile {
     /// That of the RFCs JSON Schema refers to.
+    #[default]
     Standard,
     /// A subset that the types of common languages take as well: Pydantic's, the Python standard
     /// library's, `chrono`'s and `url`'s.
@@ -187,6 +190,7 @@ impl Format {
         }
     }
 
+    #[cfg(test)]
     /// The texts of the format as one automaton, bounds on their length included.
     ///
     /// # Errors

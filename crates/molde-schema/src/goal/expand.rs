@@ -7,7 +7,9 @@ use crate::ir::{Applicator, NodeId, TypeSet};
 use crate::number::{NumberAutomaton, NumberError, NumberLimits, NumberSpec};
 
 use super::shape::{ArrayShape, ObjectShape, StringShape};
-use super::{Alternative, ArrayId, GoalId, GoalLimit, Goals, Literal, NumberId, ObjectId, StringId};
+use super::{
+    Alternative, ArrayId, GoalId, GoalLimit, Goals, Literal, NumberId, ObjectId, StringId,
+};
 
 /// What is left to apply to a partial.
 #[derive(Debug, Clone)]
@@ -150,7 +152,11 @@ impl Goals {
                     None => {
                         finished.push(partial);
                         if finished.len() > limits.alternatives {
-                            return Err(exceeded("alternatives", limits.alternatives, "alternatives"));
+                            return Err(exceeded(
+                                "alternatives",
+                                limits.alternatives,
+                                "alternatives",
+                            ));
                         }
                         break;
                     }
@@ -252,7 +258,11 @@ impl Goals {
         match languages {
             [] => Ok(Dfa::any_string()),
             [first, rest @ ..] => rest.iter().try_fold((**first).clone(), |language, next| {
-                if language == **next { Ok(language) } else { language.intersect(next, &self.dfa_limits) }
+                if language == **next {
+                    Ok(language)
+                } else {
+                    language.intersect(next, &self.dfa_limits)
+                }
             }),
         }
     }

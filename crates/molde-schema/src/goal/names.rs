@@ -65,7 +65,8 @@ impl ExtraNames {
                 if state == Dfa::DEAD {
                     continue;
                 }
-                any_left |= class.names_from(state) == u64::MAX || length <= class.language.states();
+                any_left |=
+                    class.names_from(state) == u64::MAX || length <= class.language.states();
                 let mut search = Search {
                     language: &class.language,
                     length,
@@ -202,10 +203,7 @@ impl Goals {
     }
 
     /// Splits all names by which patterns they match, and collects the nodes that apply to each.
-    pub(super) fn name_classes(
-        &self,
-        id: ObjectId,
-    ) -> Result<Vec<(Dfa, Vec<NodeId>)>, GoalLimit> {
+    pub(super) fn name_classes(&self, id: ObjectId) -> Result<Vec<(Dfa, Vec<NodeId>)>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
         let mut classes = vec![(Dfa::any_string(), Vec::new())];
         for &node in &shape.extra_rules {

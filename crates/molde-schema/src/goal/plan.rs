@@ -182,9 +182,6 @@ impl Goals {
 
 /// Whether a name is declared or has been written already.
 pub(crate) fn is_taken(name: &[u8], shape: &ObjectShape, progress: &Progress) -> bool {
-    shape
-        .sorted
-        .binary_search_by(|&index| shape.names[index as usize].as_bytes().cmp(name))
-        .is_ok()
+    shape.sorted.binary_search_by(|&index| shape.names[index as usize].as_bytes().cmp(name)).is_ok()
         || progress.extras.binary_search_by(|extra| extra.as_bytes().cmp(name)).is_ok()
 }

@@ -10,7 +10,6 @@ use crate::text::escape_into;
 
 use super::{GoalId, Goals};
 
-
 /// A string: a language of decoded contents and a number of code points.
 #[derive(Debug)]
 pub(crate) struct StringShape {
@@ -52,7 +51,8 @@ impl StringShape {
             return Ok(None);
         }
         let unbounded = min_length == 0 && max_length.is_none();
-        let lengths = if unbounded { None } else { Some(Lengths::new(&language, max_length, limits)?) };
+        let lengths =
+            if unbounded { None } else { Some(Lengths::new(&language, max_length, limits)?) };
         let is_free = unbounded && language.is_universal();
         let shape = Self { language, min_length, max_length, lengths, is_free };
         let start = shape.language.start();
@@ -122,7 +122,6 @@ impl StringShape {
         escape_into(&content, &mut text);
         text
     }
-
 }
 
 /// A byte of a range that needs no escape and is easy to read, if there is one.
@@ -150,7 +149,9 @@ impl ArrayShape {
         let prefix_len = rules.iter().map(|rule| rule.prefix.len()).max().unwrap_or(0);
         let prefix = (0..prefix_len)
             .map(|at| {
-                goals.goal(rules.iter().filter_map(|rule| rule.prefix.get(at).copied().or(rule.items)))
+                goals.goal(
+                    rules.iter().filter_map(|rule| rule.prefix.get(at).copied().or(rule.items)),
+                )
             })
             .collect();
         Self {
@@ -235,9 +236,11 @@ impl ObjectShape {
                 .iter()
                 .copied()
                 .filter(|&node| {
-                    schema.node(node).object.as_deref().is_some_and(|rule| {
-                        rule.additional.is_some() || !rule.patterns.is_empty()
-                    })
+                    schema
+                        .node(node)
+                        .object
+                        .as_deref()
+                        .is_some_and(|rule| rule.additional.is_some() || !rule.patterns.is_empty())
                 })
                 .collect(),
             min_properties: rules.iter().map(|rule| rule.min_properties).max().unwrap_or(0),
@@ -258,7 +261,6 @@ impl ObjectShape {
     pub(crate) fn is_bounded(&self) -> bool {
         self.min_properties > 0 || self.max_properties.is_some()
     }
-
 }
 
 /// The nodes of one schema location that apply to a member of the given name.

@@ -48,7 +48,8 @@ impl Goals {
                 for needed in self.needs(*alternative)? {
                     if let Known::Solved(solution) = &self.known[needed.0 as usize] {
                         bytes.entry(needed).or_insert(solution.shortest.map(|x| x.0));
-                    } else if bytes.insert(needed, bytes.get(&needed).copied().flatten()).is_none() {
+                    } else if bytes.insert(needed, bytes.get(&needed).copied().flatten()).is_none()
+                    {
                         order.push(needed);
                     }
                 }
@@ -133,7 +134,8 @@ impl Goals {
             }
             Alternative::Object(id) => {
                 let shape = Arc::clone(self.object(id));
-                let required = shape.is_required.iter().filter(|&&required| required).count() as u64;
+                let required =
+                    shape.is_required.iter().filter(|&&required| required).count() as u64;
                 if shape.min_properties <= required {
                     let pairs = shape.goals.iter().zip(&shape.is_required);
                     pairs.filter(|(_, required)| **required).map(|(goal, _)| *goal).collect()

@@ -65,8 +65,9 @@ impl Loader<'_> {
         if self.dialect.ref_hides_siblings() && members.contains_key("$ref") {
             return;
         }
-        let tuple =
-            members.get("items").is_some_and(|&id| matches!(self.document.get(id), Value::Array(_)));
+        let tuple = members
+            .get("items")
+            .is_some_and(|&id| matches!(self.document.get(id), Value::Array(_)));
         if let (true, Some(&value)) = (tuple, members.get("additionalItems")) {
             let pointer = join(location.pointer, "additionalItems");
             let items = self.node(value, pointer, location.resource);

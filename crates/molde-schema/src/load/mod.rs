@@ -163,7 +163,8 @@ impl Loader<'_> {
             }
             match treatment(keyword, self.dialect) {
                 Treatment::Annotation => {
-                    self.occurrences.push(occurrence(Verdict::Annotation("says nothing about validity")));
+                    self.occurrences
+                        .push(occurrence(Verdict::Annotation("says nothing about validity")));
                 }
                 Treatment::Unsupported => self.load_unsupported(location, keyword, value),
                 Treatment::Enforced => {
@@ -188,8 +189,12 @@ impl Loader<'_> {
             "items" | "prefixItems" | "additionalItems" | "minItems" | "maxItems" => {
                 self.load_array_keyword(location, keyword, value);
             }
-            "properties" | "patternProperties" | "additionalProperties" | "required"
-            | "minProperties" | "maxProperties" => {
+            "properties"
+            | "patternProperties"
+            | "additionalProperties"
+            | "required"
+            | "minProperties"
+            | "maxProperties" => {
                 self.load_object_keyword(location, keyword, value);
             }
             _ => self.load_number_keyword(location, keyword, value),
@@ -206,9 +211,10 @@ impl Loader<'_> {
             ("dependencies" | "dependentRequired" | "dependentSchemas", Value::Object(entries)) => {
                 entries.is_empty()
             }
-            ("unevaluatedItems" | "unevaluatedProperties" | "propertyNames", Value::Boolean(true)) => {
-                true
-            }
+            (
+                "unevaluatedItems" | "unevaluatedProperties" | "propertyNames",
+                Value::Boolean(true),
+            ) => true,
             // A choice among one is no choice.
             ("oneOf", Value::Array(branches)) if branches.len() == 1 => {
                 self.load_applicator(location, "allOf", value);

@@ -103,8 +103,7 @@ impl Loader<'_> {
         match compile_dfa(text, &DfaLimits::default()) {
             Ok(dfa) => {
                 let dfa = Arc::new(dfa);
-                let language =
-                    Language { dfa: Arc::clone(&dfa), min_length: 0, max_length: None };
+                let language = Language { dfa: Arc::clone(&dfa), min_length: 0, max_length: None };
                 self.languages.insert(key, language);
                 Some(dfa)
             }
@@ -133,7 +132,7 @@ impl Loader<'_> {
             self.reconsider(location, Verdict::Annotation("no known format"));
             return None;
         };
-        let profile = crate::format::Profile::Standard;
+        let profile = self.options.format_profile;
         if let Some(reason) = format.subset(profile) {
             self.reconsider(location, Verdict::Subset(reason));
         }
@@ -141,9 +140,13 @@ impl Loader<'_> {
         if let Some(known) = self.languages.get(&key) {
             return Some(known.clone());
         }
-        match format.dfa(profile) {
-            Ok(dfa) => {
-                let language = Language { dfa: Arc::new(dfa), min_length: 0, max_length: None };
+        match format.language(profile, &DfaLimits::default()) {
+            Ok(pattern) => {
+                let language = Language {
+                    dfa: Arc::new(pattern.dfa),
+                    min_length: pattern.min_chars,
+                    max_length: pattern.max_chars,
+                };
                 self.languages.insert(key, language.clone());
                 Some(language)
             }

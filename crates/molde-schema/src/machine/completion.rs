@@ -155,10 +155,13 @@ impl SchemaAutomaton {
             }
             Place::Colon(goal) => {
                 text.push(b':');
-                Some(Thread::gap(stack, match self.goals.options.style {
-                    Style::Spaced => Place::ColonSpace(goal),
-                    Style::Compact | Style::Flexible => Place::Value(goal),
-                }))
+                Some(Thread::gap(
+                    stack,
+                    match self.goals.options.style {
+                        Style::Spaced => Place::ColonSpace(goal),
+                        Style::Compact | Style::Flexible => Place::Value(goal),
+                    },
+                ))
             }
             Place::ColonSpace(goal) => {
                 text.push(b' ');

@@ -110,7 +110,11 @@ impl SchemaAutomaton {
     }
 
     /// Whether some character can come next. Inside a character none can.
-    pub(super) fn continues(&mut self, stack: StackId, content: Content) -> Result<bool, GoalLimit> {
+    pub(super) fn continues(
+        &mut self,
+        stack: StackId,
+        content: Content,
+    ) -> Result<bool, GoalLimit> {
         if let Content::String { shape, state, .. } = content
             && self.goals.string(shape).is_free
         {
@@ -205,7 +209,8 @@ impl SchemaAutomaton {
         let at = key.length as usize;
         let (low, high) = key.declared;
         let names = &object.shape.sorted[low as usize..high as usize];
-        let next_byte = |index: &u32| object.shape.names[*index as usize].as_bytes().get(at).copied();
+        let next_byte =
+            |index: &u32| object.shape.names[*index as usize].as_bytes().get(at).copied();
         let first = names.partition_point(|index| next_byte(index) < Some(byte));
         let last = names.partition_point(|index| next_byte(index) <= Some(byte));
         let mut typed = key.typed.as_ref().map(|typed| typed.to_vec());
@@ -257,9 +262,10 @@ impl SchemaAutomaton {
                 key.declared.0 < key.declared.1
                     || progress.extras.iter().any(|name| name.as_bytes().starts_with(typed))
             });
-            let is_finite = key.classes.iter().zip(&extra.classes).any(|(&state, class)| {
-                state != Dfa::DEAD && class.names_from(state) != u64::MAX
-            });
+            let is_finite =
+                key.classes.iter().zip(&extra.classes).any(|(&state, class)| {
+                    state != Dfa::DEAD && class.names_from(state) != u64::MAX
+                });
             if !could_be_taken && !is_finite {
                 key.typed = None;
                 // The text is a new name whatever follows: its length says nothing either.
@@ -284,7 +290,11 @@ impl SchemaAutomaton {
                     return Ok(None);
                 }
                 let after = progress.with_declared(index, &object.shape, order);
-                return Ok(Some(self.after_key(&object, after, object.shape.goals[index as usize])));
+                return Ok(Some(self.after_key(
+                    &object,
+                    after,
+                    object.shape.goals[index as usize],
+                )));
             }
         }
         if key.classes.is_empty() {
@@ -322,7 +332,12 @@ impl SchemaAutomaton {
         Ok(Some(self.after_key(&object, after, goal)))
     }
 
-    fn after_key(&mut self, object: &OpenObject, after: Progress, goal: crate::goal::GoalId) -> Thread {
+    fn after_key(
+        &mut self,
+        object: &OpenObject,
+        after: Progress,
+        goal: crate::goal::GoalId,
+    ) -> Thread {
         let progress = self.stacks.intern_progress(after);
         let stack = self.stacks.push(object.parent, Frame::Object { shape: object.id, progress });
         Thread::gap(stack, Place::Colon(goal))
@@ -350,7 +365,11 @@ impl SchemaAutomaton {
     }
 
     /// Whether a name that is not declared may be written next.
-    fn allows_extra(&mut self, object: &OpenObject, progress: &Progress) -> Result<bool, GoalLimit> {
+    fn allows_extra(
+        &mut self,
+        object: &OpenObject,
+        progress: &Progress,
+    ) -> Result<bool, GoalLimit> {
         let order = self.goals.options.order;
         let shape = &object.shape;
         if order == Order::Schema
@@ -379,16 +398,15 @@ impl SchemaAutomaton {
     pub(super) fn is_closable(&self, object: &OpenObject) -> bool {
         let progress = self.stacks.progress(object.progress);
         let shape = &object.shape;
-        let has_required = match self.goals.options.order {
-            Order::Schema => {
-                shape.next_required[progress.next as usize] == shape.names.len() as u32
-            }
-            Order::Any => shape
-                .is_required
-                .iter()
-                .enumerate()
-                .all(|(index, required)| !required || !progress.is_open(index as u32, Order::Any)),
-        };
+        let has_required =
+            match self.goals.options.order {
+                Order::Schema => {
+                    shape.next_required[progress.next as usize] == shape.names.len() as u32
+                }
+                Order::Any => shape.is_required.iter().enumerate().all(|(index, required)| {
+                    !required || !progress.is_open(index as u32, Order::Any)
+                }),
+            };
         has_required && progress.count >= shape.min_properties
     }
 

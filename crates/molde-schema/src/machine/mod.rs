@@ -188,7 +188,10 @@ impl SchemaAutomaton {
     /// The limit that made the last undecided step undecided, as a sentence.
     pub fn last_limit(&self) -> Option<String> {
         self.last_limit.as_ref().map(|limit| {
-            format!("limit `{}` ({} {}) at `{}`", limit.name, limit.limit, limit.unit, limit.pointer)
+            format!(
+                "limit `{}` ({} {}) at `{}`",
+                limit.name, limit.limit, limit.unit, limit.pointer
+            )
         })
     }
 

@@ -172,7 +172,9 @@ fn unquote(raw: &[u8]) -> String {
                         high = Some(unit);
                         continue;
                     }
-                    (Some(high), _) => 0x10000 + ((high - 0xD800) << 10) + unit.wrapping_sub(0xDC00),
+                    (Some(high), _) => {
+                        0x10000 + ((high - 0xD800) << 10) + unit.wrapping_sub(0xDC00)
+                    }
                     (None, _) => unit,
                 };
                 let character = char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER);

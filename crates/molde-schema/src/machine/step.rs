@@ -88,8 +88,8 @@ impl SchemaAutomaton {
     ) -> Result<(), GoalLimit> {
         let style = self.goals.options.style;
         if style == Style::Flexible && matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
-            let most = self.goals.options.limits.whitespace_bytes as u32
-                + 8 * self.stacks.depth(stack);
+            let most =
+                self.goals.options.limits.whitespace_bytes as u32 + 8 * self.stacks.depth(stack);
             if whitespace < most {
                 let leaf = Leaf::Gap { place, whitespace: whitespace + 1 };
                 after.push(Thread { stack, leaf });
@@ -120,10 +120,13 @@ impl SchemaAutomaton {
                     b']' => self.close_array(stack, after),
                     b',' => {
                         if let Some(goal) = self.next_item(shape, count)? {
-                            after.push(Thread::gap(stack, match style {
-                                Style::Spaced => Place::ItemSpace,
-                                Style::Compact | Style::Flexible => Place::Value(goal),
-                            }));
+                            after.push(Thread::gap(
+                                stack,
+                                match style {
+                                    Style::Spaced => Place::ItemSpace,
+                                    Style::Compact | Style::Flexible => Place::Value(goal),
+                                },
+                            ));
                         }
                         Ok(())
                     }
@@ -147,10 +150,13 @@ impl SchemaAutomaton {
                 b'}' => self.close_object(stack, after),
                 b',' => {
                     if self.start_key(stack)?.is_some() {
-                        after.push(Thread::gap(stack, match style {
-                            Style::Spaced => Place::KeySpace,
-                            Style::Compact | Style::Flexible => Place::Key,
-                        }));
+                        after.push(Thread::gap(
+                            stack,
+                            match style {
+                                Style::Spaced => Place::KeySpace,
+                                Style::Compact | Style::Flexible => Place::Key,
+                            },
+                        ));
                     }
                     Ok(())
                 }
@@ -165,10 +171,13 @@ impl SchemaAutomaton {
             Place::Key => self.begin_key(stack, byte, after),
             Place::Colon(goal) => {
                 if byte == b':' {
-                    after.push(Thread::gap(stack, match style {
-                        Style::Spaced => Place::ColonSpace(goal),
-                        Style::Compact | Style::Flexible => Place::Value(goal),
-                    }));
+                    after.push(Thread::gap(
+                        stack,
+                        match style {
+                            Style::Spaced => Place::ColonSpace(goal),
+                            Style::Compact | Style::Flexible => Place::Value(goal),
+                        },
+                    ));
                 }
                 Ok(())
             }
@@ -317,8 +326,9 @@ impl SchemaAutomaton {
             Escape::High { high } => {
                 (byte == b'\\').then(|| text(content, Escape::HighBackslash { high }))
             }
-            Escape::HighBackslash { high } => (byte == b'u')
-                .then(|| text(content, Escape::LowUnit { high, value: 0, digits: 0 })),
+            Escape::HighBackslash { high } => {
+                (byte == b'u').then(|| text(content, Escape::LowUnit { high, value: 0, digits: 0 }))
+            }
             Escape::LowUnit { high, value, digits } => {
                 let Some(value) = with_digit(value, byte) else { return Ok(None) };
                 if digits < 3 {
@@ -335,11 +345,7 @@ impl SchemaAutomaton {
     }
 
     /// Whether an escape sequence can come next.
-    fn continues_escaped(
-        &mut self,
-        stack: StackId,
-        content: Content,
-    ) -> Result<bool, GoalLimit> {
+    fn continues_escaped(&mut self, stack: StackId, content: Content) -> Result<bool, GoalLimit> {
         if self.goals.options.escapes == Escapes::Any {
             return self.continues(stack, content);
         }
@@ -384,7 +390,12 @@ impl SchemaAutomaton {
                 }
                 let (low, high) = (first.max(0xD800), last.min(0xDBFF));
                 Ok(low <= high
-                    && self.continues_within(stack, content, pair(low, 0xDC00), pair(high, 0xDFFF))?)
+                    && self.continues_within(
+                        stack,
+                        content,
+                        pair(low, 0xDC00),
+                        pair(high, 0xDFFF),
+                    )?)
             }
             Escape::High { high } | Escape::HighBackslash { high } => {
                 self.continues_within(stack, content, pair(high, 0xDC00), pair(high, 0xDFFF))

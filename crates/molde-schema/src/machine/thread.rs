@@ -68,21 +68,30 @@ pub(super) enum Escape {
     /// After `\`.
     Backslash,
     /// After `\u` and `digits` hexadecimal digits.
-    Unit { value: u16, digits: u8 },
+    Unit {
+        value: u16,
+        digits: u8,
+    },
     /// After the escape of a high surrogate.
-    High { high: u16 },
+    High {
+        high: u16,
+    },
     /// After the `\` that must follow it.
-    HighBackslash { high: u16 },
+    HighBackslash {
+        high: u16,
+    },
     /// After `\u` and `digits` digits of the low surrogate.
-    LowUnit { high: u16, value: u16, digits: u8 },
+    LowUnit {
+        high: u16,
+        value: u16,
+        digits: u8,
+    },
 }
 
 impl Thread {
     /// Stands for the reserved undecided state: no step yields it.
-    pub(super) const RESERVED: Self = Self {
-        stack: StackId::EMPTY,
-        leaf: Leaf::Literal { literal: Literal::Null, at: u8::MAX },
-    };
+    pub(super) const RESERVED: Self =
+        Self { stack: StackId::EMPTY, leaf: Leaf::Literal { literal: Literal::Null, at: u8::MAX } };
 
     /// The only thread at the start of a text.
     pub(super) fn at_value(goal: GoalId) -> Self {

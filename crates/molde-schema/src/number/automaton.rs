@@ -6,6 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::completion::completion;
+#[cfg(test)]
 use super::decimal::Decimal;
 use super::exponent::{ExponentSet, ExponentState};
 use super::key::PrefixKey;
@@ -110,6 +111,7 @@ impl NumberAutomaton {
         Ok(automaton)
     }
 
+    #[cfg(test)]
     /// The automaton of exactly these values, in every spelling of the style.
     ///
     /// # Errors
@@ -185,6 +187,7 @@ impl NumberAutomaton {
         self.states.len() - 1
     }
 
+    #[cfg(test)]
     /// An estimate of the heap bytes that the states hold.
     pub(crate) fn memory_usage(&self) -> usize {
         let states: usize = (self.states.iter())
@@ -352,6 +355,7 @@ impl NumberAutomaton {
 }
 
 impl Key {
+    #[cfg(test)]
     fn memory_usage(&self) -> usize {
         match self {
             Self::Prefix(key) => key.memory_usage(),

@@ -175,6 +175,7 @@ impl ExponentState {
         Some(text.into_bytes())
     }
 
+    #[cfg(test)]
     /// Bytes held on the heap.
     pub(super) fn memory_usage(&self) -> usize {
         let (Self::Mark(set) | Self::Sign(set) | Self::Digits { set, .. }) = self;

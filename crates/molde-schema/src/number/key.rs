@@ -101,6 +101,7 @@ impl PrefixKey {
         }
     }
 
+    #[cfg(test)]
     /// Bytes held on the heap.
     pub(super) fn memory_usage(&self) -> usize {
         let inner: usize = (self.pieces.iter())

@@ -1,7 +1,9 @@
 //! What one number must satisfy: a conjunction, by value and exact.
 
 use super::decimal::Decimal;
+#[cfg(test)]
 use super::limits::{NumberLimits, NumberStyle};
+#[cfg(test)]
 use super::piece::Piece;
 
 /// One end of a range.
@@ -95,6 +97,7 @@ impl NumberSpec {
             && self.one_of.as_ref().is_none_or(|values| values.contains(value))
     }
 
+    #[cfg(test)]
     /// Whether the number text satisfies every constraint, spelling included.
     ///
     /// # Errors
@@ -110,6 +113,7 @@ impl NumberSpec {
         Ok(spelling && self.accepts(&value))
     }
 
+    #[cfg(test)]
     /// Whether no number, however written, satisfies every constraint.
     ///
     /// # Errors

@@ -30,11 +30,13 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
+    #[cfg(test)]
     /// Whether the automaton alone is the language.
     pub(crate) fn is_plain(&self) -> bool {
         self.min_chars == 0 && self.max_chars.is_none()
     }
 
+    #[cfg(test)]
     /// The language as one automaton.
     ///
     /// # Errors

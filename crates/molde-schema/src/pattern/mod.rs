@@ -18,4 +18,6 @@ mod parser;
 mod tests;
 
 pub(crate) use compile::{Pattern, compile, compile_dfa};
-pub(crate) use error::{Construct, Expected, PatternError};
+pub(crate) use error::PatternError;
+#[cfg(test)]
+pub(crate) use error::{Construct, Expected};

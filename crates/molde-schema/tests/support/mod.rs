@@ -1,6 +1,7 @@
 //! What the tests of this crate share: cases as data, and reading a text with an automaton.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,11 +9,14 @@ use molde_schema::{
     CompileOptions, CompiledSchema, DEAD, Escapes, NumberStyle, Order, SchemaAutomaton, Style,
     UNDECIDED,
 };
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// A schema with texts that it accepts and rejects.
 pub struct Case {
     pub name: String,
-    pub schema: serde_json::Value,
+    /// As written in the file: a parsed value would round its numbers.
+    pub schema: String,
     pub options: CompileOptions,
     pub accept: Vec<String>,
     pub reject: Vec<String>,
@@ -30,25 +34,30 @@ pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for file in files {
         let text = std::fs::read_to_string(&file).expect("readable");
-        let list: Vec<serde_json::Value> = serde_json::from_str(&text).expect("a list of cases");
+        let list: Vec<BTreeMap<String, Box<RawValue>>> =
+            serde_json::from_str(&text).expect("a list of cases");
         cases.extend(list.into_iter().map(|case| Case {
-            name: case["name"].as_str().expect("a name").to_owned(),
-            schema: case["schema"].clone(),
-            options: options(&case["options"]),
-            accept: strings(&case["accept"]),
-            reject: strings(&case["reject"]),
+            name: parse(&case, "name").as_str().expect("a name").to_owned(),
+            schema: case["schema"].get().to_owned(),
+            options: options(&parse(&case, "options")),
+            accept: strings(&parse(&case, "accept")),
+            reject: strings(&parse(&case, "reject")),
         }));
     }
     assert!(cases.len() > 50, "the cases of {} were not found", folder.display());
     cases
 }
 
-fn strings(list: &serde_json::Value) -> Vec<String> {
+fn parse(case: &BTreeMap<String, Box<RawValue>>, key: &str) -> Value {
+    case.get(key).map_or(Value::Null, |raw| serde_json::from_str(raw.get()).expect("JSON"))
+}
+
+fn strings(list: &Value) -> Vec<String> {
     let list = list.as_array().expect("a list of texts");
     list.iter().map(|text| text.as_str().expect("a text").to_owned()).collect()
 }
 
-fn options(value: &serde_json::Value) -> CompileOptions {
+fn options(value: &Value) -> CompileOptions {
     let mut options = CompileOptions::default();
     for (key, value) in value.as_object().into_iter().flatten() {
         match (key.as_str(), value.as_str().unwrap_or("")) {
@@ -63,11 +72,17 @@ fn options(value: &serde_json::Value) -> CompileOptions {
     options
 }
 
-pub fn compile(schema: &serde_json::Value, options: &CompileOptions) -> Arc<CompiledSchema> {
-    match CompiledSchema::compile(&schema.to_string(), options) {
+pub fn compile(schema: &str, options: &CompileOptions) -> Arc<CompiledSchema> {
+    match CompiledSchema::compile(schema, options) {
         Ok(schema) => Arc::new(schema),
         Err(error) => panic!("{schema}: {error}"),
     }
+}
+
+/// The independent validator, formats asserted.
+pub fn validator(schema: &str) -> jsonschema::Validator {
+    let schema = serde_json::from_str(schema).expect("JSON");
+    jsonschema::options().should_validate_formats(true).build(&schema).expect("a schema")
 }
 
 /// The state after `text`, settled after every byte; the offset of the byte that has no
