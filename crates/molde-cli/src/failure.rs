@@ -39,16 +39,16 @@ pub(crate) enum Failure {
     ArgumentNotUtf8 { path: PathBuf, offset: usize },
     /// The schema cannot be used.
     #[error("the schema {} cannot be used:\n{source}", path.display())]
-    Schema { path: PathBuf, source: MoldeError },
+    Schema { path: PathBuf, source: Box<MoldeError> },
     /// The standard input cannot be used as a prompt.
     #[error("the prompt on the standard input cannot be used: {0}")]
     Prompt(crate::documents::DocumentError),
     /// The model's files.
     #[error(transparent)]
-    Hub(#[from] HubError),
+    Hub(Box<HubError>),
     /// The engine.
     #[error(transparent)]
-    Molde(#[from] MoldeError),
+    Molde(Box<MoldeError>),
     /// Writing the output failed, for another reason than that nobody reads it.
     #[error("cannot write the output: {0}")]
     Output(std::io::Error),
@@ -64,20 +64,39 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::OutputClosed => Exit::Success,
-            Self::Interrupted
-            | Self::Hub(HubError::Cancelled)
-            | Self::Molde(MoldeError::Cancelled | MoldeError::Hub(HubError::Cancelled)) => {
-                Exit::Interrupted
+            Self::Interrupted => Exit::Interrupted,
+            Self::Argument { .. } | Self::ArgumentNotUtf8 { .. } | Self::Schema { .. } => {
+                Exit::Usage
             }
-            Self::Argument { .. }
-            | Self::ArgumentNotUtf8 { .. }
-            | Self::Schema { .. }
-            | Self::Hub(HubError::UnknownModel { .. })
-            | Self::Molde(
-                MoldeError::Hub(HubError::UnknownModel { .. }) | MoldeError::BudgetTooSmall { .. },
-            ) => Exit::Usage,
-            Self::Prompt(_) | Self::Hub(_) | Self::Molde(_) | Self::Output(_) => Exit::Failed,
+            Self::Hub(error) => exit_of_hub(error),
+            Self::Molde(error) => match &**error {
+                MoldeError::Hub(error) => exit_of_hub(error),
+                MoldeError::Cancelled => Exit::Interrupted,
+                MoldeError::BudgetTooSmall { .. } => Exit::Usage,
+                _ => Exit::Failed,
+            },
+            Self::Prompt(_) | Self::Output(_) => Exit::Failed,
         }
+    }
+}
+
+fn exit_of_hub(error: &HubError) -> Exit {
+    match error {
+        HubError::Cancelled => Exit::Interrupted,
+        HubError::UnknownModel { .. } => Exit::Usage,
+        _ => Exit::Failed,
+    }
+}
+
+impl From<HubError> for Failure {
+    fn from(error: HubError) -> Self {
+        Self::Hub(Box::new(error))
+    }
+}
+
+impl From<MoldeError> for Failure {
+    fn from(error: MoldeError) -> Self {
+        Self::Molde(Box::new(error))
     }
 }
 

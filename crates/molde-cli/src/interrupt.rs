@@ -23,7 +23,6 @@ impl Interrupts {
         let listening = ctrlc::set_handler(move || {
             if raised.work.is_cancelled() {
                 // Lines are written whole, so nothing is left half written.
-                #[expect(clippy::exit, reason = "the work did not stop when it was asked to")]
                 std::process::exit(130);
             }
             raised.work.cancel();

@@ -46,10 +46,10 @@ impl TransferProgress {
                 self.begin(file, total_bytes, resumed_bytes);
             }
             Event::Bytes { file, done_bytes, total_bytes } => {
-                self.advance(file, done_bytes, total_bytes, "fetched")
+                self.advance(file, done_bytes, total_bytes, "fetched");
             }
             Event::Verify { file, done_bytes, total_bytes } => {
-                self.advance(file, done_bytes, total_bytes, "checked")
+                self.advance(file, done_bytes, total_bytes, "checked");
             }
             Event::Waiting { file, lock } => {
                 self.line(&format!(

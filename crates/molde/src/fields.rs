@@ -71,7 +71,7 @@ impl FieldScanner {
             match frame {
                 Frame::Object { key: Some(key), .. } => push_segment(&mut pointer, key),
                 Frame::Array { completed, in_element: true, .. } => {
-                    push_segment(&mut pointer, &completed.to_string())
+                    push_segment(&mut pointer, &completed.to_string());
                 }
                 Frame::Object { key: None, .. } | Frame::Array { in_element: false, .. } => break,
             }
@@ -211,7 +211,10 @@ mod tests {
         match value {
             Value::Object(members) => members.iter().for_each(|(key, value)| visit(key, value)),
             Value::Array(items) => {
-                items.iter().enumerate().for_each(|(index, value)| visit(&index.to_string(), value))
+                items
+                    .iter()
+                    .enumerate()
+                    .for_each(|(index, value)| visit(&index.to_string(), value));
             }
             _ => {}
         }

@@ -92,7 +92,7 @@ impl Prompt {
         let mut message =
             format!("{task}\n{}\n{}", words.format, signature(schema, self.language, &self.limits));
         for (name, description) in described_fields(schema) {
-            message.push_str(&format!("\n{name}: {description}"));
+            message.extend(["\n", name, ": ", description.as_str()]);
         }
         if let Some(conventions) =
             self.conventions.as_deref().map(str::trim).filter(|text| !text.is_empty())

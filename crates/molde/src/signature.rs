@@ -3,6 +3,8 @@
 //! A full JSON Schema costs a small model three times the tokens of such a line and helps it less.
 //! The summary is for reading only: what it leaves out is enforced by the mask all the same.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 use crate::Language;
@@ -169,10 +171,10 @@ impl Writer<'_> {
         }
         line.push(']');
         match (map.get("minItems"), map.get("maxItems")) {
-            (Some(low), Some(high)) if low == high => line.push_str(&format!(" ({low})")),
-            (Some(low), Some(high)) => line.push_str(&format!(" ({low}-{high})")),
-            (Some(low), None) if low.as_u64() != Some(0) => line.push_str(&format!(" (>= {low})")),
-            (None, Some(high)) => line.push_str(&format!(" (<= {high})")),
+            (Some(low), Some(high)) if low == high => put(line, format_args!(" ({low})")),
+            (Some(low), Some(high)) => put(line, format_args!(" ({low}-{high})")),
+            (Some(low), None) if low.as_u64() != Some(0) => put(line, format_args!(" (>= {low})")),
+            (None, Some(high)) => put(line, format_args!(" (<= {high})")),
             _ => {}
         }
     }
@@ -198,7 +200,7 @@ impl Writer<'_> {
             notes.push(format!("{} {longest}", words.at_most));
         }
         if !notes.is_empty() {
-            line.push_str(&format!(" ({})", notes.join(", ")));
+            put(line, format_args!(" ({})", notes.join(", ")));
         }
     }
 
@@ -221,10 +223,10 @@ impl Writer<'_> {
             (Some((low, false)), Some((high, false)))
                 if !is_negative(low) && !is_negative(high) =>
             {
-                line.push_str(&format!(" {low}-{high}"));
+                put(line, format_args!(" {low}-{high}"));
             }
             (Some((low, false)), Some((high, false))) => {
-                line.push_str(&format!(" {low} {} {high}", words.to));
+                put(line, format_args!(" {low} {} {high}", words.to));
             }
             (low, high) => {
                 let low = low
@@ -239,7 +241,7 @@ impl Writer<'_> {
             }
         }
         if let Some(step) = number("multipleOf") {
-            line.push_str(&format!(" ({} {step})", words.multiple_of));
+            put(line, format_args!(" ({} {step})", words.multiple_of));
         }
     }
 
@@ -306,6 +308,10 @@ fn with_type(map: &Map<String, Value>, name: &Value) -> Value {
     let mut single = map.clone();
     single.insert("type".to_owned(), name.clone());
     Value::Object(single)
+}
+
+fn put(line: &mut String, text: std::fmt::Arguments<'_>) {
+    line.write_fmt(text).expect("a String takes any text");
 }
 
 fn separate(first: &mut bool, line: &mut String) {

@@ -16,8 +16,10 @@ use crate::progress::{documents_bar, say};
 /// document needs it.
 pub(crate) fn run(args: &Extract, interrupts: &Interrupts) -> Result<Exit, Failure> {
     let schema = read_argument(&args.schema)?;
-    let contract = Contract::from_schema(&schema)
-        .map_err(|source| Failure::Schema { path: args.schema.clone(), source })?;
+    let contract = Contract::from_schema(&schema).map_err(|source| Failure::Schema {
+        path: args.schema.clone(),
+        source: Box::new(source),
+    })?;
     let instructions = args.instructions.as_deref().map(text_or_file).transpose()?;
     let conventions = args.conventions.as_deref().map(text_or_file).transpose()?;
     let mut extractor = None;

@@ -169,7 +169,7 @@ fn a_stop_returns_what_was_written_and_no_value() {
     let error = outcome.into_value().expect_err("nothing was written");
     assert_eq!(error.kind(), "deadline_exceeded");
 
-    let ample = Control::new().timeout(Duration::from_secs(3600));
+    let ample = Control::new().timeout(Duration::from_hours(1));
     assert_eq!(
         extractor.extract_with("x", &ample, |_| {}).expect("the fake works").end,
         End::Complete

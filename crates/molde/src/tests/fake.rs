@@ -182,18 +182,18 @@ impl Prefix for FakePrefix {
                     return Ok(written);
                 }
                 forced = constraint.forced().is_some();
-                match chooser.constrained(constraint, remaining, &mut written, index) {
-                    Some(token) => token,
-                    None => {
-                        written.stop = Stop::Complete;
-                        return Ok(written);
-                    }
+                if let Some(token) = chooser.constrained(constraint, remaining, &mut written, index)
+                {
+                    token
+                } else {
+                    written.stop = Stop::Complete;
+                    return Ok(written);
                 }
             } else {
                 if remaining == 0 {
                     return Ok(written);
                 }
-                chooser.choose((0..vocabulary.len() as TokenId).collect())
+                chooser.choose(&(0..vocabulary.len() as TokenId).collect::<Vec<_>>())
             };
             if vocabulary.is_end_of_turn(token) {
                 written.stop = Stop::Complete;
@@ -254,8 +254,9 @@ impl Chooser<'_> {
         written: &mut Written,
         index: usize,
     ) -> Option<TokenId> {
-        let mask = constraint.mask().expect("the vocabulary has every byte").iter().collect();
-        let mut token = self.choose(mask);
+        let mask =
+            constraint.mask().expect("the vocabulary has every byte").iter().collect::<Vec<_>>();
+        let mut token = self.choose(&mask);
         let vocabulary = &self.fake.vocabulary;
         if !vocabulary.is_end_of_turn(token) && !constraint.fits(token, remaining) {
             written.closed_at.push(index);
@@ -263,15 +264,18 @@ impl Chooser<'_> {
                 assert!(constraint.is_complete(), "the budget never ends inside a value");
                 return None;
             }
-            let mask =
-                constraint.mask_within(remaining).expect("the completion fits").iter().collect();
-            token = self.choose(mask);
+            let mask = constraint
+                .mask_within(remaining)
+                .expect("the completion fits")
+                .iter()
+                .collect::<Vec<_>>();
+            token = self.choose(&mask);
         }
         constraint.accept(token).expect("the mask allows it");
         Some(token)
     }
 
-    fn choose(&self, allowed: Vec<TokenId>) -> TokenId {
+    fn choose(&self, allowed: &[TokenId]) -> TokenId {
         assert!(!allowed.is_empty(), "no dead ends");
         let vocabulary = &self.fake.vocabulary;
         let Some(script) = &self.script else {

@@ -41,7 +41,7 @@ struct Scalars {
     flag: Option<bool>,
     nothing: (),
     address: IpAddr,
-    maybe: Option<Option<u8>>,
+    maybe: Option<u8>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
