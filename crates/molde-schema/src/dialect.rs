@@ -89,7 +89,9 @@ pub(crate) fn treatment(keyword: &str, dialect: Dialect) -> Treatment {
         "const" => since(Draft6, Enforced),
         "prefixItems" => since(Draft202012, Enforced),
         "additionalItems" => until(Draft201909, Enforced),
-        "oneOf" | "not" | "uniqueItems" => Unsupported,
+        // Later drafts dropped `dependencies`, but validators still honour it: ignoring it would
+        // accept what its writer meant to exclude.
+        "oneOf" | "not" | "uniqueItems" | "dependencies" => Unsupported,
         "contains" | "propertyNames" => since(Draft6, Unsupported),
         "if" => since(Draft7, Unsupported),
         "minContains"
@@ -98,9 +100,6 @@ pub(crate) fn treatment(keyword: &str, dialect: Dialect) -> Treatment {
         | "dependentSchemas"
         | "unevaluatedItems"
         | "unevaluatedProperties" => since(Draft201909, Unsupported),
-        // Later drafts dropped the name but validators still honour it: ignoring it would accept
-        // what its writer meant to exclude.
-        "dependencies" => Unsupported,
         "$dynamicRef" => since(Draft202012, Unsupported),
         "$recursiveRef" if dialect == Draft201909 => Unsupported,
         _ => Annotation,

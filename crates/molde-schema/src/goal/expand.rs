@@ -40,13 +40,16 @@ impl Partial {
     }
 }
 
+/// `minLength` and `maxLength`.
+type LengthBounds = (u64, Option<u64>);
+
 /// The scalars of all partials, before they are united.
 #[derive(Default)]
 struct Scalars {
     literals: Vec<Literal>,
     numbers: Vec<NumberSpec>,
     /// Languages by their length bounds, in order of appearance.
-    strings: Vec<((u64, Option<u64>), Vec<Dfa>)>,
+    strings: Vec<(LengthBounds, Vec<Dfa>)>,
 }
 
 impl Goals {

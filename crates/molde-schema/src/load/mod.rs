@@ -205,16 +205,16 @@ impl Loader<'_> {
     fn load_unsupported(&mut self, location: &mut Location<'_>, keyword: &str, value: ValueId) {
         let Value::Object(members) = self.document.get(location.value) else { return };
         let vacuous = match (keyword, self.document.get(value)) {
-            ("uniqueItems", Value::Boolean(false)) => true,
+            ("uniqueItems", Value::Boolean(false))
+            | (
+                "unevaluatedItems" | "unevaluatedProperties" | "propertyNames",
+                Value::Boolean(true),
+            ) => true,
             ("if", _) => !members.contains_key("then") && !members.contains_key("else"),
             ("minContains" | "maxContains", _) => !members.contains_key("contains"),
             ("dependencies" | "dependentRequired" | "dependentSchemas", Value::Object(entries)) => {
                 entries.is_empty()
             }
-            (
-                "unevaluatedItems" | "unevaluatedProperties" | "propertyNames",
-                Value::Boolean(true),
-            ) => true,
             // A choice among one is no choice.
             ("oneOf", Value::Array(branches)) if branches.len() == 1 => {
                 self.load_applicator(location, "allOf", value);

@@ -103,7 +103,8 @@ impl SchemaAutomaton {
                     return Ok(());
                 };
                 if byte == b']' {
-                    return self.close_array(stack, after);
+                    self.close_array(stack, after);
+                    return Ok(());
                 }
                 let shape = self.goals.array(shape);
                 if shape.max_items.is_some_and(|max| count >= max) {
@@ -117,7 +118,10 @@ impl SchemaAutomaton {
                     return Ok(());
                 };
                 match byte {
-                    b']' => self.close_array(stack, after),
+                    b']' => {
+                        self.close_array(stack, after);
+                        Ok(())
+                    }
                     b',' => {
                         if let Some(goal) = self.next_item(shape, count)? {
                             after.push(Thread::gap(
@@ -143,11 +147,17 @@ impl SchemaAutomaton {
                 Ok(())
             }
             Place::FirstKey => match byte {
-                b'}' => self.close_object(stack, after),
+                b'}' => {
+                    self.close_object(stack, after);
+                    Ok(())
+                }
                 _ => self.begin_key(stack, byte, after),
             },
             Place::AfterMember => match byte {
-                b'}' => self.close_object(stack, after),
+                b'}' => {
+                    self.close_object(stack, after);
+                    Ok(())
+                }
                 b',' => {
                     if self.start_key(stack)?.is_some() {
                         after.push(Thread::gap(
@@ -250,22 +260,20 @@ impl SchemaAutomaton {
         Ok(())
     }
 
-    fn close_object(&mut self, stack: StackId, after: &mut Vec<Thread>) -> Result<(), GoalLimit> {
+    fn close_object(&mut self, stack: StackId, after: &mut Vec<Thread>) {
         if let Some(object) = self.open_object(stack)
             && self.is_closable(&object)
         {
             after.push(self.complete_value(object.parent));
         }
-        Ok(())
     }
 
-    fn close_array(&mut self, stack: StackId, after: &mut Vec<Thread>) -> Result<(), GoalLimit> {
+    fn close_array(&mut self, stack: StackId, after: &mut Vec<Thread>) {
         if let Some((Frame::Array { shape, count }, parent)) = self.stacks.top(stack)
             && count >= self.goals.array(shape).min_items
         {
             after.push(self.complete_value(parent));
         }
-        Ok(())
     }
 
     /// The goal of one more item, if there may be one.
