@@ -209,7 +209,11 @@ fn offline_without_a_model_says_what_is_missing_and_where() {
     ] {
         let run = sandbox.run(arguments).exits(1);
         assert!(run.errors().contains("qwen2.5-0.5b-instruct"), "{arguments:?}: {}", run.errors());
-        assert!(run.errors().contains("HF_HOME"), "{arguments:?}: {}", run.errors());
+        // Where it was looked for, and what to do: fetch it, or point to another cache.
+        let cache = sandbox.folder.join("cache").display().to_string();
+        assert!(run.errors().contains(&cache), "{arguments:?}: {}", run.errors());
+        let help = ["HF_HOME", "pull it"].iter().any(|help| run.errors().contains(help));
+        assert!(help, "{arguments:?}: {}", run.errors());
         assert_eq!(run.output(), "");
     }
 }

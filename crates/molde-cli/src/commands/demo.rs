@@ -172,7 +172,7 @@ mod tests {
         assert!(!show(&mut output, "free", &answer, &contract).expect("memory can be written to"));
         assert_eq!(
             String::from_utf8(output).expect("text"),
-            "\n  free: invalid at the root, byte 1, 'o' is not allowed, cut at 96 tokens, 1234 ms\n    no\n    idea\n"
+            "\n  free: invalid at the root, byte 0, 'n' is not allowed, cut at 96 tokens, 1234 ms\n    no\n    idea\n"
         );
     }
 }
