@@ -212,7 +212,7 @@ fn random_answers_with_containers_deserialise() {
 
 #[test]
 fn random_answers_with_enums_deserialise() {
-    all_deserialise::<Enums>(2000, 600);
+    all_deserialise::<Enums>(2400, 600);
 }
 
 #[test]
