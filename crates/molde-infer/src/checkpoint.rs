@@ -1,9 +1,11 @@
 //! The weights of a model as its file has them: one view over GGUF and safetensors.
 
 use candle_core::Tensor;
+use molde_kernels::PackedMatrix;
+use rayon::ThreadPool;
 
 use crate::InferError;
-use crate::linear::Weight;
+use crate::exact::Table;
 
 /// A weight of a Qwen2 model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,11 +90,11 @@ impl Role {
 /// How weights are held in memory, and hence with which arithmetic they are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
-    /// GGUF: the weights of the file, to the bit; `Q5_0` is held as `Q8_0` with the same scale and
-    /// the same whole numbers, for which there are faster products; `F32`, `F16` and `BF16` are
-    /// held as `f32`. safetensors: matrices are quantized to `Q8_0` while loading, where their rows
-    /// are whole blocks of 32, else held as `f32`. Products with a quantized matrix round the
-    /// activations to 8 bits a block.
+    /// Quantized matrices as the file has them, to the bit; `F32`, `F16` and `BF16` matrices, of
+    /// GGUF and of safetensors, are quantized to `Q8_0` while loading. Products round the
+    /// activations to 8 bits in blocks of 32; everything between them is `f32`. Logits are the
+    /// same to the bit however the tokens are cut into calls and chunks, and for any number of
+    /// threads. Needs heads of a multiple of 16 values, as all published Qwen2 models have.
     #[default]
     Native,
     /// Every weight that is multiplied with as `f32`, all arithmetic in `f32`. Four bytes a
@@ -108,14 +110,22 @@ pub(crate) trait Checkpoint {
     fn rows(&self, role: Role, columns: usize) -> Result<usize, InferError>;
 
     /// A vector of exactly `length` values, as `f32`.
-    fn vector(&self, role: Role, length: usize) -> Result<Tensor, InferError>;
+    fn vector(&self, role: Role, length: usize) -> Result<Vec<f32>, InferError>;
 
-    /// The first `keep` rows of a matrix of exactly `shape`: rows and columns.
-    fn matrix(
+    /// The first `keep` rows of a matrix of exactly `shape`, rows and columns, as `f32`.
+    fn matrix(&self, role: Role, shape: (usize, usize), keep: usize) -> Result<Tensor, InferError>;
+
+    /// The same for a matrix whose rows are only looked up.
+    fn table(&self, role: Role, shape: (usize, usize), keep: usize) -> Result<Table, InferError> {
+        self.matrix(role, shape, keep).map(Table::Full)
+    }
+
+    /// The same, packed for the kernels on the threads of `pool`.
+    fn packed(
         &self,
         role: Role,
         shape: (usize, usize),
         keep: usize,
-        precision: Precision,
-    ) -> Result<Weight, InferError>;
+        pool: &ThreadPool,
+    ) -> Result<PackedMatrix, InferError>;
 }

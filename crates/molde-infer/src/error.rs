@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use molde_kernels::KernelError;
 use molde_vocab::{ConstraintError, TokenId};
 
 /// Everything that can go wrong between a model file and a finished generation.
@@ -158,6 +159,16 @@ pub enum InferError {
         /// Alignment that the offset must have, in bytes.
         alignment: u64,
     },
+    /// A matrix cannot be packed for the kernels.
+    #[error("{path}: tensor {tensor}: {source}")]
+    Weights {
+        /// The file or folder.
+        path: PathBuf,
+        /// Name in the checkpoint.
+        tensor: String,
+        /// What is wrong with it.
+        source: KernelError,
+    },
     /// The same name appears twice in a file.
     #[error("{path}: {name} appears twice; the file is damaged")]
     Duplicate {
@@ -279,12 +290,15 @@ pub enum InferError {
         /// Tokens allowed.
         max_tokens: usize,
     },
-    /// A cache belongs to a model of another shape.
-    #[error("the KV cache has {got} layers x values, the model {expected}; use Model::new_cache")]
+    /// A cache belongs to a model of another shape, or holds tokens of another precision.
+    #[error(
+        "the KV cache has {got} layers x heads x values, the model {expected}; use Model::new_cache"
+    )]
     CacheMismatch {
-        /// Layers and values a position of the model.
+        /// Layers, key-value heads and values a head of the model, and its precision where that
+        /// is what differs.
         expected: String,
-        /// Layers and values a position of the cache.
+        /// The same of the cache.
         got: String,
     },
     /// The model computed something that is not a number: the weights are damaged.
@@ -316,6 +330,9 @@ pub enum InferError {
         /// What the pool said.
         source: rayon::ThreadPoolBuildError,
     },
+    /// A kernel refused its arguments: the model has a shape that native precision does not run.
+    #[error("native precision cannot run this model: {0}; use Precision::Exact")]
+    Kernel(#[from] KernelError),
     /// A tensor operation failed.
     #[error("tensor operation failed: {0}")]
     Compute(#[from] candle_core::Error),

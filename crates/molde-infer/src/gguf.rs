@@ -17,6 +17,9 @@ use crate::InferError;
 const MAGIC: &[u8] = b"GGUF";
 const DEFAULT_ALIGNMENT: u64 = 32;
 const MAX_DIMENSIONS: u32 = 4;
+/// The types of weights that are read.
+pub(crate) const SUPPORTED_TYPES: &str =
+    "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K";
 /// Types of metadata values, as numbered in the format.
 const BOOL: u32 = 7;
 const STRING: u32 = 8;
@@ -265,7 +268,7 @@ fn place(
         path: path.to_owned(),
         tensor: tensor(),
         got: format!("number {code}"),
-        supported: "F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K",
+        supported: SUPPORTED_TYPES,
     })?;
     let row = shape.last().copied().unwrap_or(1);
     let block = dtype.block_size();

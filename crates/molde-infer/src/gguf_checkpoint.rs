@@ -1,16 +1,16 @@
 //! Weights out of a GGUF file.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
 use candle_core::{Device, Tensor};
-use rayon::prelude::*;
+use molde_kernels::{PackedMatrix, WeightType};
+use rayon::ThreadPool;
 
 use crate::InferError;
-use crate::checkpoint::{Checkpoint, Precision, Role};
-use crate::gguf::{Gguf, TensorInfo};
-use crate::linear::Weight;
+use crate::checkpoint::{Checkpoint, Role};
+use crate::exact::Table;
+use crate::gguf::{Gguf, SUPPORTED_TYPES, TensorInfo};
 
 /// A checked header together with the bytes that it describes.
 pub(crate) struct GgufCheckpoint<'a> {
@@ -67,9 +67,9 @@ impl Checkpoint for GgufCheckpoint<'_> {
         self.info(role, &[rows, columns]).map(|_| rows)
     }
 
-    fn vector(&self, role: Role, length: usize) -> Result<Tensor, InferError> {
+    fn vector(&self, role: Role, length: usize) -> Result<Vec<f32>, InferError> {
         let info = self.info(role, &[length])?;
-        Ok(self.copy(info, &[length])?.dequantize(&Device::Cpu)?)
+        Ok(self.copy(info, &[length])?.dequantize(&Device::Cpu)?.to_vec1()?)
     }
 
     fn matrix(
@@ -77,57 +77,62 @@ impl Checkpoint for GgufCheckpoint<'_> {
         role: Role,
         (rows, columns): (usize, usize),
         keep: usize,
-        precision: Precision,
-    ) -> Result<Weight, InferError> {
+    ) -> Result<Tensor, InferError> {
         let info = self.info(role, &[rows, columns])?;
-        let shape = [keep.min(rows), columns];
-        if role == Role::Embedding && self.contains(Role::Head) {
-            // Rows are only looked up, which is exact in every type.
-            return Ok(Weight::Quantized(Arc::new(self.copy(info, &shape)?)));
-        }
-        let is_plain = matches!(info.dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16);
-        if is_plain || precision == Precision::Exact {
-            let tensor = self.copy(info, &shape)?.dequantize(&Device::Cpu)?;
-            return Ok(Weight::Full(tensor));
-        }
-        let tensor = if info.dtype == GgmlDType::Q5_0 {
-            let storage = q5_0_as_q8_0(self.data(info, &shape))?;
-            QTensor::new(storage, &shape[..])?
-        } else {
-            self.copy(info, &shape)?
-        };
-        Ok(Weight::Quantized(Arc::new(tensor)))
+        Ok(self.copy(info, &[keep.min(rows), columns])?.dequantize(&Device::Cpu)?)
+    }
+
+    fn table(
+        &self,
+        role: Role,
+        (rows, columns): (usize, usize),
+        keep: usize,
+    ) -> Result<Table, InferError> {
+        let info = self.info(role, &[rows, columns])?;
+        Ok(Table::Quantized(self.copy(info, &[keep.min(rows), columns])?))
+    }
+
+    fn packed(
+        &self,
+        role: Role,
+        (rows, columns): (usize, usize),
+        keep: usize,
+        pool: &ThreadPool,
+    ) -> Result<PackedMatrix, InferError> {
+        let info = self.info(role, &[rows, columns])?;
+        let keep = keep.min(rows);
+        let path = || self.header.path().to_owned();
+        let tensor = || role.gguf_name();
+        let weight_type = weight_type(info.dtype).ok_or_else(|| InferError::TensorType {
+            path: path(),
+            tensor: tensor(),
+            got: format!("{:?}", info.dtype),
+            supported: SUPPORTED_TYPES,
+        })?;
+        PackedMatrix::from_bytes(
+            pool,
+            weight_type,
+            keep,
+            columns,
+            self.data(info, &[keep, columns]),
+        )
+        .map_err(|source| InferError::Weights { path: path(), tensor: tensor(), source })
     }
 }
 
-/// The same weights in another layout: a block of `Q5_0` is an `f16` scale, 32 fifth bits and 32
-/// times four bits of a number from -16 to 15; one of `Q8_0` is the scale and 32 `i8`.
-///
-/// candle 0.11 has vector code for products with `Q8_0` and none for `Q5_0`, the type of most
-/// weights in the official `Q4_K_M` files of the 0.5B models.
-fn q5_0_as_q8_0(data: &[u8]) -> Result<QStorage, InferError> {
-    const VALUES: usize = 32;
-    const Q5_0_BYTES: usize = 2 + VALUES / 8 + VALUES / 2;
-    const Q8_0_BYTES: usize = 2 + VALUES;
-    let blocks = data.len() / Q5_0_BYTES;
-    // One byte more than needed, since candle demands an even address.
-    let mut buffer = vec![0_u8; blocks * Q8_0_BYTES + 1];
-    let start = buffer.as_ptr().align_offset(2).min(1);
-    let aligned = &mut buffer[start..start + blocks * Q8_0_BYTES];
-    aligned
-        .par_chunks_exact_mut(Q8_0_BYTES)
-        .zip(data.par_chunks_exact(Q5_0_BYTES))
-        .with_min_len(1024)
-        .for_each(|(to, from)| {
-            let (scale, rest) = from.split_at(2);
-            let (fifth_bits, low_bits) = rest.split_at(VALUES / 8);
-            to[..2].copy_from_slice(scale);
-            for (index, value) in to[2..].iter_mut().enumerate() {
-                // The first half is in the low halves of the bytes, the second in the high ones.
-                let low = low_bits[index % 16] >> (index / 16 * 4) & 0xF;
-                let high = fifth_bits[index / 8] >> (index % 8) & 1;
-                *value = (low | high << 4).wrapping_sub(16);
-            }
-        });
-    Ok(QStorage::from_data(Cow::Borrowed(aligned), &Device::Cpu, GgmlDType::Q8_0)?)
+const fn weight_type(dtype: GgmlDType) -> Option<WeightType> {
+    Some(match dtype {
+        GgmlDType::F32 => WeightType::F32,
+        GgmlDType::F16 => WeightType::F16,
+        GgmlDType::BF16 => WeightType::BF16,
+        GgmlDType::Q4_0 => WeightType::Q4_0,
+        GgmlDType::Q4_1 => WeightType::Q4_1,
+        GgmlDType::Q5_0 => WeightType::Q5_0,
+        GgmlDType::Q5_1 => WeightType::Q5_1,
+        GgmlDType::Q8_0 => WeightType::Q8_0,
+        GgmlDType::Q4K => WeightType::Q4_K,
+        GgmlDType::Q5K => WeightType::Q5_K,
+        GgmlDType::Q6K => WeightType::Q6_K,
+        _ => return None,
+    })
 }

@@ -14,26 +14,31 @@
 //! - User text never becomes a control token ([`Tokenizer::encode_text`], [`ChatTemplate`]).
 //! - Nothing is ever cut silently: what does not fit the context is an error with both numbers.
 //! - A token outside the constraint's mask is never written.
+//! - Under [`Precision::Native`] logits are the same to the bit however the tokens are cut into
+//!   calls and chunks, and for any number of threads. [`Precision::Exact`] runs on other code, as
+//!   the reference.
+//! - No global state: each [`Model`] has its own threads.
 //!
 //! # What it does not know
 //! JSON, schemas, prompts, downloads. A constraint is only a
 //! [`TokenConstraint`](molde_vocab::TokenConstraint).
 
-mod attention;
 mod byte_level;
 mod chat;
 mod checkpoint;
 mod config;
 mod error;
+mod exact;
 mod generate;
 mod gguf;
 mod gguf_checkpoint;
 mod interrupt;
 mod kv_cache;
-mod linear;
 mod load;
 mod mmap;
 mod model;
+mod native;
+mod network;
 mod safetensors_checkpoint;
 mod sampler;
 mod text_stream;

@@ -1,16 +1,15 @@
 //! Qwen2: token ids in, logits out.
 
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 
-use candle_core::{CpuStorage, Device, Storage, Tensor};
-use candle_nn::ops::{rms_norm, silu};
-use candle_nn::rotary_emb::rope_thd;
 use molde_vocab::TokenId;
+use rayon::ThreadPool;
 
-use crate::attention::attend;
-use crate::checkpoint::{Checkpoint, LayerRole, Role};
-use crate::kv_cache::LayerCache;
-use crate::linear::{Linear, Weight};
+use crate::checkpoint::Checkpoint;
+use crate::exact::ExactNetwork;
+use crate::native::NativeNetwork;
+use crate::network::{Network, Pass};
 use crate::{InferError, Interrupt, KvCache, ModelConfig, Precision};
 
 /// How a model is loaded and run.
@@ -18,10 +17,10 @@ use crate::{InferError, Interrupt, KvCache, ModelConfig, Precision};
 pub struct ModelOptions {
     /// How weights are held. Default: [`Precision::Native`].
     pub precision: Precision,
-    /// Threads of this model's own pool, for attention and for `f32` products. Default: `None`,
-    /// the process-wide rayon pool. Products with quantized weights run on candle's own
-    /// process-wide pool, whose size is `CANDLE_NUM_THREADS`, else `RAYON_NUM_THREADS`, else the
-    /// number of physical cores; they are computed one call at a time.
+    /// Threads of this model's own pool, on which all its work runs; calls from several threads
+    /// share it. Default: `None`, one for each processor that this process may use. The number
+    /// changes speed only. Under [`Precision::Exact`] the library's `f32` product asks for as
+    /// many parts as `RAYON_NUM_THREADS`, else the number of physical cores, says.
     pub threads: Option<NonZeroUsize>,
     /// Tokens read at once while a prompt is read; cancellation is noticed between such chunks.
     /// Default: 64. Larger chunks read the weights less often and need more scratch memory.
@@ -45,26 +44,9 @@ impl Default for ModelOptions {
 pub struct Model {
     config: ModelConfig,
     vocabulary_len: usize,
-    embedding: Weight,
-    layers: Vec<Layer>,
-    norm: Tensor,
-    head: Linear,
-    inverse_frequencies: Vec<f32>,
+    network: Box<dyn Network>,
     prefill_chunk_tokens: usize,
-    pool: Option<rayon::ThreadPool>,
-}
-
-#[derive(Debug)]
-struct Layer {
-    input_norm: Tensor,
-    q_proj: Linear,
-    k_proj: Linear,
-    v_proj: Linear,
-    o_proj: Linear,
-    post_attention_norm: Tensor,
-    gate_proj: Linear,
-    up_proj: Linear,
-    down_proj: Linear,
+    pool: Arc<ThreadPool>,
 }
 
 impl Model {
@@ -77,38 +59,31 @@ impl Model {
         checkpoint: &dyn Checkpoint,
         options: &ModelOptions,
     ) -> Result<Self, InferError> {
-        let pool = match options.threads {
-            None => None,
-            Some(threads) => Some(
-                rayon::ThreadPoolBuilder::new()
-                    .num_threads(threads.get())
-                    .build()
-                    .map_err(|source| InferError::Threads { threads: threads.get(), source })?,
-            ),
+        let threads = match options.threads {
+            Some(threads) => threads.get(),
+            None => std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         };
-        let hidden = config.hidden_size;
-        let precision = options.precision;
-        let rows = checkpoint.rows(Role::Embedding, hidden)?;
-        let table = |role| checkpoint.matrix(role, (rows, hidden), vocabulary_len, precision);
-        let embedding = table(Role::Embedding)?;
-        let head = if tied_head { embedding.clone() } else { table(Role::Head)? };
-        let layers = (0..config.layers)
-            .map(|index| Layer::load(&config, index, checkpoint, precision))
-            .collect::<Result<_, _>>()?;
-        let norm = checkpoint.vector(Role::OutputNorm, hidden)?;
-        let head_size = config.head_size();
-        let theta = config.rope_theta as f32;
-        let inverse_frequencies = (0..head_size)
-            .step_by(2)
-            .map(|i| 1.0 / theta.powf(i as f32 / head_size as f32))
-            .collect();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads)
+            .thread_name(|index| format!("model-{index}"))
+            .build()
+            .map_err(|source| InferError::Threads { threads, source })?;
+        let pool = Arc::new(pool);
+        let network: Box<dyn Network> = match options.precision {
+            Precision::Native => Box::new(NativeNetwork::load(
+                &config,
+                vocabulary_len,
+                tied_head,
+                checkpoint,
+                Arc::clone(&pool),
+            )?),
+            Precision::Exact => {
+                Box::new(ExactNetwork::load(&config, vocabulary_len, tied_head, checkpoint)?)
+            }
+        };
         Ok(Self {
             vocabulary_len,
-            embedding,
-            layers,
-            norm,
-            head: Linear::new(head, None),
-            inverse_frequencies,
+            network,
             prefill_chunk_tokens: options.prefill_chunk_tokens.get(),
             pool,
             config,
@@ -125,20 +100,14 @@ impl Model {
         self.vocabulary_len
     }
 
-    /// An empty cache for this model, with memory reserved for `capacity_tokens` tokens.
+    /// An empty cache for this model, with room for `capacity_tokens` tokens.
     pub fn new_cache(&self, capacity_tokens: usize) -> KvCache {
         KvCache::new(&self.config, capacity_tokens)
     }
 
     /// Heap bytes of the weights.
     pub fn memory_usage(&self) -> usize {
-        let layers: usize = self.layers.iter().map(Layer::bytes).sum();
-        // A tied head shares the table: the same storage, counted once.
-        self.embedding.bytes() + layers + if self.is_tied() { 0 } else { self.head.bytes() }
-    }
-
-    fn is_tied(&self) -> bool {
-        self.head.shares(&self.embedding)
+        self.network.bytes()
     }
 
     /// Reads `tokens` after those in the cache and returns the logits that follow the last one:
@@ -169,16 +138,11 @@ impl Model {
         cache: &mut KvCache,
         interrupt: &Interrupt,
     ) -> Result<Vec<f32>, InferError> {
-        self.install(|| {
-            let mut last = None;
-            self.read(tokens, cache, interrupt, |hidden| {
-                last = Some(hidden);
-                Ok(())
-            })?;
-            let hidden = last.ok_or(InferError::EmptyPrompt)?;
-            let rows = hidden.dim(0)?;
-            let logits = self.logits(&hidden.narrow(0, rows - 1, 1)?)?;
-            Ok(logits.flatten_all()?.to_vec1()?)
+        let last = tokens.len().saturating_sub(1);
+        self.pool.install(|| {
+            let mut pass = self.pass(tokens);
+            self.read(tokens, cache, interrupt, &mut *pass, |_, _| Ok(()))?;
+            pass.logits(1).map_err(|error| from_token(last, error))
         })
     }
 
@@ -192,13 +156,15 @@ impl Model {
         tokens: &[TokenId],
         cache: &mut KvCache,
     ) -> Result<Vec<Vec<f32>>, InferError> {
-        self.install(|| {
-            let mut logits = Vec::with_capacity(tokens.len());
-            self.read(tokens, cache, &Interrupt::default(), |hidden| {
-                logits.extend(self.logits(&hidden)?.to_vec2()?);
+        self.pool.install(|| {
+            let mut all = Vec::with_capacity(tokens.len());
+            let mut pass = self.pass(tokens);
+            self.read(tokens, cache, &Interrupt::default(), &mut *pass, |pass, count| {
+                let logits = pass.logits(count).map_err(|error| from_token(all.len(), error))?;
+                all.extend(logits.chunks_exact(self.vocabulary_len).map(<[f32]>::to_vec));
                 Ok(())
             })?;
-            Ok(logits)
+            Ok(all)
         })
     }
 
@@ -213,23 +179,22 @@ impl Model {
         cache: &mut KvCache,
         interrupt: &Interrupt,
     ) -> Result<(), InferError> {
-        self.install(|| self.read(tokens, cache, interrupt, |_| Ok(())))
+        self.pool
+            .install(|| self.read(tokens, cache, interrupt, &mut *self.pass(tokens), |_, _| Ok(())))
     }
 
-    fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        match &self.pool {
-            Some(pool) => pool.install(work),
-            None => work(),
-        }
+    fn pass(&self, tokens: &[TokenId]) -> Box<dyn Pass + '_> {
+        self.network.pass(self.prefill_chunk_tokens.min(tokens.len()))
     }
 
-    /// Passes the final hidden states `[chunk, hidden]` of one chunk after the other to `emit`.
+    /// Passes the tokens through `pass` in chunks; after each `emit` is called with its length.
     fn read(
         &self,
         tokens: &[TokenId],
         cache: &mut KvCache,
         interrupt: &Interrupt,
-        mut emit: impl FnMut(Tensor) -> Result<(), InferError>,
+        pass: &mut dyn Pass,
+        mut emit: impl FnMut(&mut dyn Pass, usize) -> Result<(), InferError>,
     ) -> Result<(), InferError> {
         if tokens.is_empty() {
             return Err(InferError::EmptyPrompt);
@@ -249,135 +214,22 @@ impl Model {
         }
         for chunk in tokens.chunks(self.prefill_chunk_tokens) {
             interrupt.check()?;
-            match self.read_chunk(chunk, cache) {
-                Ok(hidden) => {
-                    cache.commit(chunk);
-                    emit(hidden)?;
-                }
-                Err(error) => {
-                    // Layers that already have the chunk lose it again.
-                    cache.truncate(cache.len());
-                    return Err(error);
-                }
+            if let Err(error) = pass.read(chunk, cache) {
+                // Layers that already have the chunk lose it again.
+                cache.truncate(cache.len());
+                return Err(error);
             }
+            cache.commit(chunk);
+            emit(pass, chunk.len())?;
         }
         Ok(())
     }
-
-    fn read_chunk(&self, tokens: &[TokenId], cache: &mut KvCache) -> Result<Tensor, InferError> {
-        let (cos, sin) = self.rotations(cache.len(), tokens.len())?;
-        let mut x = self.embedding.select_rows(tokens)?;
-        for (index, layer) in self.layers.iter().enumerate() {
-            x = layer.forward(&self.config, &x, (&cos, &sin), cache.layer_mut(index))?;
-        }
-        Ok(x)
-    }
-
-    /// Cosines and sines of the positions from `first` on: `[count, head_size / 2]` each.
-    fn rotations(&self, first: usize, count: usize) -> Result<(Tensor, Tensor), InferError> {
-        let shape = (count, self.inverse_frequencies.len());
-        let angles = |f: fn(f32) -> f32| {
-            let values: Vec<f32> = (first..first + count)
-                .flat_map(|position| {
-                    self.inverse_frequencies.iter().map(move |&freq| f(position as f32 * freq))
-                })
-                .collect();
-            Tensor::from_vec(values, shape, &Device::Cpu)
-        };
-        Ok((angles(f32::cos)?, angles(f32::sin)?))
-    }
-
-    fn logits(&self, hidden: &Tensor) -> Result<Tensor, InferError> {
-        let x = rms_norm(&hidden.contiguous()?, &self.norm, self.config.rms_norm_eps as f32)?;
-        // A quantized product takes what is not a number for zero, so it has to be found here.
-        let damaged = with_slice(&x, |x| {
-            x.chunks(self.config.hidden_size).position(|token| !token.iter().all(|v| v.is_finite()))
-        })?;
-        match damaged {
-            Some(position) => Err(InferError::NotFinite { position }),
-            None => self.head.forward(&x),
-        }
-    }
 }
 
-impl Layer {
-    fn load(
-        config: &ModelConfig,
-        index: usize,
-        checkpoint: &dyn Checkpoint,
-        precision: Precision,
-    ) -> Result<Self, InferError> {
-        use LayerRole as L;
-        let hidden = config.hidden_size;
-        let key_value = config.key_value_size();
-        let inner = config.intermediate_size;
-        let vector = |role, length| checkpoint.vector(Role::Layer(index, role), length);
-        let matrix = |role, rows, columns, bias| {
-            let role = Role::Layer(index, role);
-            let weight = checkpoint.matrix(role, (rows, columns), rows, precision)?;
-            Ok::<_, InferError>(Linear::new(weight, bias))
-        };
-        Ok(Self {
-            input_norm: vector(L::InputNorm, hidden)?,
-            q_proj: matrix(L::QProj, hidden, hidden, Some(vector(L::QBias, hidden)?))?,
-            k_proj: matrix(L::KProj, key_value, hidden, Some(vector(L::KBias, key_value)?))?,
-            v_proj: matrix(L::VProj, key_value, hidden, Some(vector(L::VBias, key_value)?))?,
-            o_proj: matrix(L::OProj, hidden, hidden, None)?,
-            post_attention_norm: vector(L::PostAttentionNorm, hidden)?,
-            gate_proj: matrix(L::GateProj, inner, hidden, None)?,
-            up_proj: matrix(L::UpProj, inner, hidden, None)?,
-            down_proj: matrix(L::DownProj, hidden, inner, None)?,
-        })
+/// The same error, with its position counted from the beginning of the call.
+fn from_token(first: usize, error: InferError) -> InferError {
+    match error {
+        InferError::NotFinite { position } => InferError::NotFinite { position: first + position },
+        error => error,
     }
-
-    /// `x` and the result are `[tokens, hidden]`.
-    fn forward(
-        &self,
-        config: &ModelConfig,
-        x: &Tensor,
-        (cos, sin): (&Tensor, &Tensor),
-        cache: &mut LayerCache,
-    ) -> Result<Tensor, InferError> {
-        let tokens = x.dim(0)?;
-        let eps = config.rms_norm_eps as f32;
-        let heads = |x: &Tensor, heads| x.reshape((1, tokens, heads, config.head_size()));
-
-        let h = rms_norm(x, &self.input_norm, eps)?;
-        let q = rope_thd(&heads(&self.q_proj.forward(&h)?, config.attention_heads)?, cos, sin)?;
-        let k = rope_thd(&heads(&self.k_proj.forward(&h)?, config.key_value_heads)?, cos, sin)?;
-        let v = self.v_proj.forward(&h)?;
-        with_slice(&k, |k| cache.keys.extend_from_slice(k))?;
-        with_slice(&v, |v| cache.values.extend_from_slice(v))?;
-        let attended = with_slice(&q, |q| attend(config, q, cache))?;
-        let attended = Tensor::from_vec(attended, (tokens, config.hidden_size), &Device::Cpu)?;
-        let x = (x + self.o_proj.forward(&attended)?)?;
-
-        let h = rms_norm(&x, &self.post_attention_norm, eps)?;
-        let h = (silu(&self.gate_proj.forward(&h)?)? * self.up_proj.forward(&h)?)?;
-        Ok((x + self.down_proj.forward(&h)?)?)
-    }
-
-    fn bytes(&self) -> usize {
-        let Self { q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj, .. } = self;
-        let norms = self.input_norm.elem_count() + self.post_attention_norm.elem_count();
-        [q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj]
-            .into_iter()
-            .map(Linear::bytes)
-            .sum::<usize>()
-            + norms * size_of::<f32>()
-    }
-}
-
-/// Lends the values of a contiguous `f32` tensor.
-fn with_slice<T>(tensor: &Tensor, work: impl FnOnce(&[f32]) -> T) -> Result<T, InferError> {
-    let tensor = tensor.contiguous()?;
-    let (storage, layout) = tensor.storage_and_layout();
-    let Storage::Cpu(CpuStorage::F32(values)) = &*storage else {
-        let got = tensor.dtype();
-        let expected = candle_core::DType::F32;
-        let error = candle_core::Error::UnexpectedDType { msg: "activations", expected, got };
-        return Err(error.into());
-    };
-    let start = layout.start_offset();
-    Ok(work(&values[start..start + layout.shape().elem_count()]))
 }

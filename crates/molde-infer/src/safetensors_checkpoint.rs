@@ -2,20 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use candle_core::quantized::k_quants::{BlockQ8_0, GgmlType};
-use candle_core::quantized::{QStorage, QTensor};
 use candle_core::{Device, Tensor};
 use half::{bf16, f16};
+use molde_kernels::{PackedMatrix, WeightType};
+use rayon::ThreadPool;
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::Deserialize;
 
 use crate::InferError;
-use crate::checkpoint::{Checkpoint, Precision, Role};
+use crate::checkpoint::{Checkpoint, Role};
 use crate::gguf::shorten;
-use crate::linear::Weight;
 use crate::mmap::MappedFile;
 
 const SINGLE: &str = "model.safetensors";
@@ -179,20 +177,6 @@ impl Values<'_> {
             .for_each(|(index, chunk)| self.read(index * CHUNK, chunk));
         out
     }
-
-    fn to_q8_0(&self, count: usize) -> Vec<BlockQ8_0> {
-        let mut blocks = vec![BlockQ8_0::zeros(); count / BlockQ8_0::BLCK_SIZE];
-        let blocks_a_chunk = CHUNK / BlockQ8_0::BLCK_SIZE;
-        blocks.par_chunks_mut(blocks_a_chunk).enumerate().for_each_init(
-            || vec![0.0; CHUNK],
-            |buffer, (index, chunk)| {
-                let values = &mut buffer[..chunk.len() * BlockQ8_0::BLCK_SIZE];
-                self.read(index * CHUNK, values);
-                BlockQ8_0::from_float(values, chunk);
-            },
-        );
-        blocks
-    }
 }
 
 impl Checkpoint for SafetensorsCheckpoint<'_> {
@@ -206,9 +190,8 @@ impl Checkpoint for SafetensorsCheckpoint<'_> {
         self.values(role, &[rows, columns]).map(|_| rows)
     }
 
-    fn vector(&self, role: Role, length: usize) -> Result<Tensor, InferError> {
-        let values = self.values(role, &[length])?.to_f32(length);
-        Ok(Tensor::from_vec(values, length, &Device::Cpu)?)
+    fn vector(&self, role: Role, length: usize) -> Result<Vec<f32>, InferError> {
+        Ok(self.values(role, &[length])?.to_f32(length))
     }
 
     fn matrix(
@@ -216,16 +199,33 @@ impl Checkpoint for SafetensorsCheckpoint<'_> {
         role: Role,
         (rows, columns): (usize, usize),
         keep: usize,
-        precision: Precision,
-    ) -> Result<Weight, InferError> {
+    ) -> Result<Tensor, InferError> {
         let values = self.values(role, &[rows, columns])?;
-        let kept = keep.min(rows);
-        let count = kept * columns;
-        if precision == Precision::Native && columns % BlockQ8_0::BLCK_SIZE == 0 {
-            let storage = QStorage::Cpu(Box::new(values.to_q8_0(count)));
-            return Ok(Weight::Quantized(Arc::new(QTensor::new(storage, (kept, columns))?)));
-        }
-        let tensor = Tensor::from_vec(values.to_f32(count), (kept, columns), &Device::Cpu)?;
-        Ok(Weight::Full(tensor))
+        let keep = keep.min(rows);
+        Ok(Tensor::from_vec(values.to_f32(keep * columns), (keep, columns), &Device::Cpu)?)
+    }
+
+    fn packed(
+        &self,
+        role: Role,
+        (rows, columns): (usize, usize),
+        keep: usize,
+        pool: &ThreadPool,
+    ) -> Result<PackedMatrix, InferError> {
+        let values = self.values(role, &[rows, columns])?;
+        let keep = keep.min(rows);
+        let weight_type = match values.kind {
+            Kind::F32 => WeightType::F32,
+            Kind::F16 => WeightType::F16,
+            Kind::Bf16 => WeightType::BF16,
+        };
+        let bytes = &values.bytes[..keep * columns * values.size()];
+        PackedMatrix::from_bytes(pool, weight_type, keep, columns, bytes).map_err(|source| {
+            InferError::Weights {
+                path: self.folder.clone(),
+                tensor: role.safetensors_name(),
+                source,
+            }
+        })
     }
 }

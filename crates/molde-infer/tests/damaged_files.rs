@@ -242,6 +242,23 @@ fn weights_that_are_not_numbers_are_an_error_while_decoding() {
 }
 
 #[test]
+fn a_matrix_with_a_weight_that_is_not_a_number_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nan.gguf");
+    let mut parts = Parts::new();
+    let mut values = vec![0.5_f32; 64 * 64];
+    values[64 * 3 + 5] = f32::NAN;
+    let values = Tensor::from_vec(values, (64, 64), &Device::Cpu).unwrap();
+    let matrix = QTensor::quantize(&values, GgmlDType::F32).unwrap();
+    parts.tensors.insert("blk.0.attn_q.weight".into(), matrix);
+    parts.write(&path);
+    let error = expect_error(&path, "a weight that is not a number");
+    assert!(matches!(error, InferError::Weights { .. }), "{error:?}");
+    let message = error.to_string();
+    assert!(message.contains("blk.0.attn_q.weight") && message.contains("[3, 5]"), "{message}");
+}
+
+#[test]
 fn a_gguf_file_cut_anywhere_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("whole.gguf");
@@ -322,8 +339,13 @@ fn a_thousand_flipped_bytes_never_make_it_panic() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("whole.gguf");
     // Few tensors, so that most of the file is header.
-    let shape =
-        TinyModel { layers: 1, hidden_size: 32, intermediate_size: 32, ..TinyModel::default() };
+    let shape = TinyModel {
+        layers: 1,
+        hidden_size: 32,
+        intermediate_size: 32,
+        attention_heads: 2,
+        ..TinyModel::default()
+    };
     shape.write_gguf(&path, TinyDtype::Q4_0).unwrap();
     let whole = fs::read(&path).unwrap();
     let damaged = folder.path().join("damaged.gguf");

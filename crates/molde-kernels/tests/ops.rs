@@ -159,30 +159,33 @@ fn vectors_agree_with_double_precision() {
 #[test]
 fn rope_turns_each_pair_by_its_angle() {
     let mut random = Random(6);
-    let embedding = RotaryEmbedding::new(64, 1e6).unwrap();
-    for (first, tokens, heads) in [(0, 1, 1), (5, 3, 14), (32_000, 2, 2)] {
-        let values = random.normals(tokens * heads * 64);
-        let got = on_all(|kernels| {
-            let (mut values, mut rotations) = (values.clone(), Rotations::default());
-            embedding.rotations(first, tokens, &mut rotations);
-            kernels.rope(&rotations, heads, &mut values).unwrap();
-            values
-        });
-        for (i, (got, values)) in got.chunks(64).zip(values.chunks(64)).enumerate() {
-            let position = (first + i / heads) as f64;
-            for pair in 0..32 {
-                let angle = position / 1e6_f64.powf(pair as f64 / 32.0);
-                let (x, y) = (f64::from(values[pair]), f64::from(values[pair + 32]));
-                close(got[pair], x * angle.cos() - y * angle.sin(), 1e-6 * (x.abs() + y.abs()));
-                close(
-                    got[pair + 32],
-                    y * angle.cos() + x * angle.sin(),
-                    1e-6 * (x.abs() + y.abs()),
-                );
+    // Halves of whole vectors, of less than one, and of a vector and a part.
+    for head_dim in [64, 16, 48, 2] {
+        let half = head_dim / 2;
+        let embedding = RotaryEmbedding::new(head_dim, 1e6).unwrap();
+        for (first, tokens, heads) in [(0, 1, 1), (5, 3, 14), (32_000, 2, 2)] {
+            let values = random.normals(tokens * heads * head_dim);
+            let got = on_all(|kernels| {
+                let (mut values, mut rotations) = (values.clone(), Rotations::default());
+                embedding.rotations(first, tokens, &mut rotations);
+                kernels.rope(&rotations, heads, &mut values).unwrap();
+                values
+            });
+            for (i, (got, values)) in got.chunks(head_dim).zip(values.chunks(head_dim)).enumerate()
+            {
+                let position = (first + i / heads) as f64;
+                for pair in 0..half {
+                    let angle = position / 1e6_f64.powf(pair as f64 / half as f64);
+                    let (x, y) = (f64::from(values[pair]), f64::from(values[pair + half]));
+                    let tolerance = 1e-6 * (x.abs() + y.abs());
+                    close(got[pair], x * angle.cos() - y * angle.sin(), tolerance);
+                    close(got[pair + half], y * angle.cos() + x * angle.sin(), tolerance);
+                }
             }
         }
     }
-    assert!(RotaryEmbedding::new(48, 1e6).is_err());
+    assert!(RotaryEmbedding::new(15, 1e6).is_err());
+    assert!(RotaryEmbedding::new(0, 1e6).is_err());
 }
 
 struct Attention {

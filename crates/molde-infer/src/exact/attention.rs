@@ -1,9 +1,9 @@
-//! Causal grouped-query attention over a [`LayerCache`].
+//! Causal grouped-query attention over an [`ExactLayer`].
 
 use rayon::prelude::*;
 
 use crate::ModelConfig;
-use crate::kv_cache::LayerCache;
+use crate::kv_cache::ExactLayer;
 
 /// Partial sums of one dot product. Fixed, so that every machine adds in the same order, and a
 /// whole number of vector registers.
@@ -15,7 +15,7 @@ const LANES: usize = 16;
 /// Softmax is exact, in `f32`, with the maximum subtracted. Each output value is computed by one
 /// fixed order of operations, whatever the number of tokens and threads. Keys and values of a
 /// group of query heads are read where they are, not repeated.
-pub(crate) fn attend(config: &ModelConfig, queries: &[f32], cache: &LayerCache) -> Vec<f32> {
+pub(crate) fn attend(config: &ModelConfig, queries: &[f32], cache: &ExactLayer) -> Vec<f32> {
     let head_size = config.head_size();
     let width = config.key_value_size();
     let group = config.attention_heads / config.key_value_heads;

@@ -1,0 +1,58 @@
+//! The buffers of a pass, allocated once for its largest chunk.
+
+use molde_kernels::{QuantizedRows, Rotations};
+
+use crate::ModelConfig;
+
+/// Activations of up to `capacity` tokens, `[tokens, width]` each.
+#[derive(Debug)]
+pub(super) struct Workspace {
+    /// Tokens in use.
+    pub(super) tokens: usize,
+    /// The residual stream.
+    pub(super) hidden: Vec<f32>,
+    /// What is added to it, or goes into a product: `hidden_size` wide.
+    pub(super) scratch: Vec<f32>,
+    pub(super) queries: Vec<f32>,
+    pub(super) keys: Vec<f32>,
+    pub(super) values: Vec<f32>,
+    pub(super) gate: Vec<f32>,
+    pub(super) up: Vec<f32>,
+    pub(super) quantized: QuantizedRows,
+    pub(super) rotations: Rotations,
+}
+
+impl Workspace {
+    pub(super) fn new(config: &ModelConfig, capacity: usize) -> Self {
+        let buffer = |width: usize| Vec::with_capacity(capacity * width);
+        Self {
+            tokens: 0,
+            hidden: buffer(config.hidden_size),
+            scratch: buffer(config.hidden_size),
+            queries: buffer(config.hidden_size),
+            keys: buffer(config.key_value_size()),
+            values: buffer(config.key_value_size()),
+            gate: buffer(config.intermediate_size),
+            up: buffer(config.intermediate_size),
+            quantized: QuantizedRows::new(),
+            rotations: Rotations::default(),
+        }
+    }
+
+    /// Makes every buffer as long as `tokens` tokens need. What they hold is arbitrary.
+    pub(super) fn resize(&mut self, config: &ModelConfig, tokens: usize) {
+        self.tokens = tokens;
+        let (hidden, key_value) = (config.hidden_size, config.key_value_size());
+        for (buffer, width) in [
+            (&mut self.hidden, hidden),
+            (&mut self.scratch, hidden),
+            (&mut self.queries, hidden),
+            (&mut self.keys, key_value),
+            (&mut self.values, key_value),
+            (&mut self.gate, config.intermediate_size),
+            (&mut self.up, config.intermediate_size),
+        ] {
+            buffer.resize(tokens * width, 0.0);
+        }
+    }
+}
