@@ -50,6 +50,12 @@ pub struct Model {
 }
 
 impl Model {
+    /// The instruction set that the kernels of [`Precision::Native`](crate::Precision::Native) use
+    /// on this processor, such as `avx2`.
+    pub fn instruction_set() -> &'static str {
+        molde_kernels::Kernels::detect().isa().name()
+    }
+
     /// Reads the weights. Only the first `vocabulary_len` rows of the embedding table and the
     /// head are kept: the rest is padding that no token uses.
     pub(crate) fn load(

@@ -82,8 +82,7 @@ impl EngineBuilder {
         self
     }
 
-    /// Threads of the model; attention and 32-bit products use them, quantized products their own pool. 0 is the default:
-    /// the process-wide pool.
+    /// Threads of the model, in a pool of its own. 0 is the default: the processor's cores.
     pub fn threads(mut self, threads: usize) -> Self {
         self.options.threads = NonZeroUsize::new(threads);
         self
@@ -172,6 +171,11 @@ impl Engine {
             cancel: CancelHandle::new(),
             on_transfer: Box::new(|_| {}),
         }
+    }
+
+    /// The instruction set that the model's kernels use on this processor, such as `avx2`.
+    pub fn instruction_set() -> &'static str {
+        molde_infer::Model::instruction_set()
     }
 
     pub(crate) fn new(backend: Arc<dyn Backend>) -> Self {

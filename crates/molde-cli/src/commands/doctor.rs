@@ -20,7 +20,7 @@ pub(crate) fn run(args: &Doctor) -> Result<Exit, Failure> {
     writeln!(output, "molde      {}", env!("CARGO_PKG_VERSION"))?;
     writeln!(output, "processor  {}, {}", std::env::consts::ARCH, threads())?;
     writeln!(output, "           has {}", listed(&processor_features()))?;
-    writeln!(output, "compiled   {} for {}", profile(), listed(&compiled_features()))?;
+    writeln!(output, "kernels    {}, compiled {}", molde::Engine::instruction_set(), profile())?;
     let cache = &hub.config().cache;
     writeln!(output, "cache      {}", cache.display())?;
     writeln!(output, "           {}", cache_state(cache))?;
@@ -47,7 +47,7 @@ fn threads() -> String {
 }
 
 fn profile() -> &'static str {
-    if cfg!(debug_assertions) { "with assertions (slower than --release)," } else { "for speed," }
+    if cfg!(debug_assertions) { "with assertions (slower than --release)" } else { "for speed" }
 }
 
 /// The features that matrix kernels use, as the processor reports them.
@@ -78,21 +78,6 @@ fn processor_features() -> Vec<&'static str> {
         }
     }
     found
-}
-
-/// The features that candle's kernels were compiled with: they are not chosen at run time.
-fn compiled_features() -> Vec<&'static str> {
-    [
-        ("avx", cfg!(target_feature = "avx")),
-        ("avx2", cfg!(target_feature = "avx2")),
-        ("fma", cfg!(target_feature = "fma")),
-        ("f16c", cfg!(target_feature = "f16c")),
-        ("avx512f", cfg!(target_feature = "avx512f")),
-        ("neon", cfg!(target_feature = "neon")),
-    ]
-    .into_iter()
-    .filter_map(|(name, present)| present.then_some(name))
-    .collect()
 }
 
 fn listed(names: &[&str]) -> String {
