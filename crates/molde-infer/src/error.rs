@@ -167,7 +167,7 @@ pub enum InferError {
         /// Name in the checkpoint.
         tensor: String,
         /// What is wrong with it.
-        source: KernelError,
+        source: Box<KernelError>,
     },
     /// The same name appears twice in a file.
     #[error("{path}: {name} appears twice; the file is damaged")]

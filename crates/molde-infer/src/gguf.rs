@@ -467,7 +467,9 @@ mod tests {
         match (ours, library) {
             (Value::Unsigned(a), CandleValue::U32(b)) => assert_eq!(*a, u64::from(*b)),
             (Value::Signed(a), CandleValue::I32(b)) => assert_eq!(*a, i64::from(*b)),
-            (Value::Float(a), CandleValue::F32(b)) => assert_eq!(*a, f64::from(*b)),
+            (Value::Float(a), CandleValue::F32(b)) => {
+                assert_eq!(a.to_bits(), f64::from(*b).to_bits());
+            }
             (Value::Bool(a), CandleValue::Bool(b)) => assert_eq!(a, b),
             (Value::Text(a), CandleValue::String(b)) => assert_eq!(a, b),
             (Value::Texts(a), CandleValue::Array(b)) => {

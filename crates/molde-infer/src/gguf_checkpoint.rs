@@ -116,7 +116,11 @@ impl Checkpoint for GgufCheckpoint<'_> {
             columns,
             self.data(info, &[keep, columns]),
         )
-        .map_err(|source| InferError::Weights { path: path(), tensor: tensor(), source })
+        .map_err(|source| InferError::Weights {
+            path: path(),
+            tensor: tensor(),
+            source: Box::new(source),
+        })
     }
 }
 

@@ -224,7 +224,7 @@ impl Checkpoint for SafetensorsCheckpoint<'_> {
             InferError::Weights {
                 path: self.folder.clone(),
                 tensor: role.safetensors_name(),
-                source,
+                source: Box::new(source),
             }
         })
     }

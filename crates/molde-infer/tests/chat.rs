@@ -22,10 +22,11 @@ fn encode(loaded: &LoadedModel, messages: &[Message]) -> Vec<u32> {
 
 /// What Qwen's template writes for a conversation that starts with a system message.
 fn rendered(messages: &[Message]) -> String {
-    let turns: String = messages
+    let turns: Vec<_> = messages
         .iter()
         .map(|m| format!("<|im_start|>{}\n{}<|im_end|>\n", m.role.name(), m.content))
         .collect();
+    let turns = turns.concat();
     turns + "<|im_start|>assistant\n"
 }
 
