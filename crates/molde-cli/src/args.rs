@@ -46,7 +46,7 @@ pub(crate) struct ModelArgs {
     #[arg(long)]
     pub(crate) offline: bool,
     /// Threads of the model [default: one for each processor core]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = thread_count)]
     pub(crate) threads: Option<usize>,
     /// Hold all weights as 32-bit floats and calculate exactly: slow, for comparison
     #[arg(long)]
@@ -157,6 +157,14 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+/// More threads than any processor has only take memory.
+fn thread_count(text: &str) -> Result<usize, String> {
+    match at_least_one(text)? {
+        threads @ ..=1024 => Ok(threads),
+        _ => Err("must be at most 1024".to_owned()),
+    }
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     text.parse()
         .ok()
@@ -205,6 +213,7 @@ mod tests {
             "molde extract a.txt",
             "molde extract --schema s.json --max-tokens 0",
             "molde extract --schema s.json --threads -1",
+            "molde extract --schema s.json --threads 1025",
             "molde extract --schema s.json --deadline 0",
             "molde extract --schema s.json --deadline nan",
             "molde extract --schema s.json --deadline inf",

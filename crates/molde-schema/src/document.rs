@@ -137,7 +137,6 @@ impl Document {
         })
     }
 
-    /// The value as compact JSON text, for messages and constants.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.values.len()

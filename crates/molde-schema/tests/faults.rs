@@ -51,6 +51,7 @@ fn malformed_keywords_are_told_from_refused_ones() {
     for (text, pointer) in [
         (r#"{"type": "strin"}"#, "/type"),
         (r#"{"type": []}"#, "/type"),
+        (r#"{"type": ["string", 5]}"#, "/type"),
         (r#"{"properties": {"a": {"minLength": -1}}}"#, "/properties/a/minLength"),
         (r#"{"properties": []}"#, "/properties"),
         (r#"{"items": 3}"#, "/items"),
@@ -74,6 +75,7 @@ fn a_schema_that_accepts_nothing_is_unsatisfiable() {
         r#"{"enum": ["a"], "type": "integer"}"#,
         r#"{"type": "object", "required": ["a"], "properties": {"a": false}}"#,
         r#"{"type": "array", "minItems": 3, "maxItems": 2}"#,
+        r#"{"type": "object", "minProperties": 3, "maxProperties": 2}"#,
         r#"{"type": "object", "additionalProperties": false, "minProperties": 1}"#,
         r##"{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]}"##,
         r#"{"type": "string", "pattern": "^(aaa)+$", "minLength": 4, "maxLength": 5}"#,
@@ -115,6 +117,7 @@ fn hostile_schemas_end_in_a_result_or_a_named_limit() {
     ));
     for text in [
         r#"{"type": "array", "minItems": 1000000000}"#,
+        r#"{"type": "array", "minItems": 10000000000000000000}"#,
         r#"{"type": "string", "minLength": 1000000000}"#,
     ] {
         assert!(
@@ -122,6 +125,9 @@ fn hostile_schemas_end_in_a_result_or_a_named_limit() {
             "{text}"
         );
     }
+    let many: Vec<String> = (0..600).map(|value| format!(r#"{{"a": {value}}}"#)).collect();
+    let many = format!(r#"{{"enum": [{}]}}"#, many.join(","));
+    assert!(matches!(compile(&many), Err(SchemaError::Limit { name: "threads", .. })));
     assert!(compile(r#"{"maxItems": 1000000000, "maxLength": 1000000000}"#).is_ok());
 }
 

@@ -120,7 +120,7 @@ impl<T> Contract<T> {
             order: Order::Any,
             number_style: NumberStyle::Any,
             escapes: Escapes::Any,
-            ..CompileOptions::default()
+            ..*self.compiled.options()
         };
         let mut automaton =
             SchemaConstraint::new(&Arc::new(CompiledSchema::compile(&self.text, &options)?));

@@ -112,15 +112,13 @@ impl<T> ExtractorBuilder<T> {
     /// [`MoldeError::BudgetTooSmall`] if no valid answer is that short.
     pub fn build(self) -> Result<Extractor<T>, MoldeError> {
         let contract = self.contract?;
-        let system = match self.system_message {
-            Some(message) => message,
-            None => {
-                let schema: Value =
-                    serde_json::from_str(contract.schema_text()).map_err(|error| {
-                        MoldeError::Signature { line: error.line(), column: error.column() }
-                    })?;
-                self.prompt.system_message(&schema)
-            }
+        let system = if let Some(message) = self.system_message {
+            message
+        } else {
+            let schema: Value = serde_json::from_str(contract.schema_text()).map_err(|error| {
+                MoldeError::Signature { line: error.line(), column: error.column() }
+            })?;
+            self.prompt.system_message(&schema)
         };
         let prefix_tokens = shared_prefix(&self.engine, &system)?;
         let extractor = Extractor {

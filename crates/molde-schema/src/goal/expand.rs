@@ -122,6 +122,15 @@ impl Goals {
                 alternatives.push(Alternative::String(StringId(index as u32)));
             }
         }
+        let most = self.options.limits.threads;
+        if arrays.len().max(objects.len()) > most {
+            return Err(GoalLimit {
+                name: "threads",
+                limit: most as u64,
+                unit: "alternatives of one type",
+                pointer: self.pointer(goal),
+            });
+        }
         alternatives.extend(arrays.into_iter().map(Alternative::Array));
         alternatives.extend(objects.into_iter().map(Alternative::Object));
         Ok(alternatives.into())
@@ -173,6 +182,11 @@ impl Goals {
                             Applicator::Any(branches) => branches.as_slice(),
                             Applicator::All(_) => &[],
                         };
+                        steps += branches.len();
+                        if steps > limits.expansion_steps {
+                            let limit = limits.expansion_steps;
+                            return Err(exceeded("expansion_steps", limit, "steps"));
+                        }
                         for &branch in branches.iter().rev() {
                             let mut fork = partial.clone();
                             fork.todo.push(Todo::Node(branch));

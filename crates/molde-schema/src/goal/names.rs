@@ -42,7 +42,8 @@ impl NameClass {
 }
 
 impl ExtraNames {
-    /// Up to `count` of the shortest names, with their classes, that `is_taken` does not rule out.
+    /// Up to `count` of the shortest names of each class that `is_taken` does not rule out, with the
+    /// class they belong to.
     /// `continues` restricts the names to those that begin with bytes already read: the states
     /// after these bytes, one for each class. The names returned are the bytes that follow.
     pub(crate) fn fresh(
@@ -51,39 +52,38 @@ impl ExtraNames {
         continues: Option<&[u32]>,
         mut is_taken: impl FnMut(&[u8]) -> bool,
     ) -> Vec<(Vec<u8>, usize)> {
-        let starts: Vec<u32> = match continues {
-            Some(states) => states.to_vec(),
-            None => self.classes.iter().map(|class| class.language.start()).collect(),
-        };
-        let mut steps = 0;
         let mut found = Vec::new();
-        let mut length = 0;
-        while found.len() < count && steps < NAME_SEARCH_STEPS {
-            let mut any_left = false;
-            for (index, class) in self.classes.iter().enumerate() {
-                let state = starts[index];
-                if state == Dfa::DEAD {
-                    continue;
+        for (index, class) in self.classes.iter().enumerate() {
+            let state = continues.map_or(class.language.start(), |states| states[index]);
+            if state == Dfa::DEAD {
+                continue;
+            }
+            // Control characters need a long escape in JSON: such names only where there are no
+            // others.
+            for least in [b' ', 0] {
+                let mut names = Vec::new();
+                let mut steps = 0;
+                let mut length = 0;
+                while names.len() < count
+                    && steps < NAME_SEARCH_STEPS
+                    && (class.names_from(state) == u64::MAX || length <= class.language.states())
+                {
+                    let language = &class.language;
+                    let mut search =
+                        Search { language, length, least, word: Vec::new(), steps: &mut steps };
+                    search.run(state, &mut |word| {
+                        if !is_taken(word) {
+                            names.push((word.to_vec(), index));
+                        }
+                        names.len() < count
+                    });
+                    length += 1;
                 }
-                any_left |=
-                    class.names_from(state) == u64::MAX || length <= class.language.states();
-                let mut search = Search {
-                    language: &class.language,
-                    length,
-                    word: Vec::new(),
-                    steps: &mut steps,
-                };
-                search.run(state, &mut |word| {
-                    if !is_taken(word) {
-                        found.push((word.to_vec(), index));
-                    }
-                    found.len() < count
-                });
+                if names.len() >= count || least == 0 {
+                    found.extend(names);
+                    break;
+                }
             }
-            if !any_left {
-                break;
-            }
-            length += 1;
         }
         found
     }
@@ -93,6 +93,8 @@ impl ExtraNames {
 struct Search<'a> {
     language: &'a Dfa,
     length: usize,
+    /// The first byte that is looked at.
+    least: u8,
     word: Vec<u8>,
     steps: &'a mut usize,
 }
@@ -112,8 +114,7 @@ impl Search<'_> {
             if self.language.shortest_len(transition.target) as usize >= left {
                 continue;
             }
-            // Names that need an escape in JSON come last: control characters are skipped here.
-            for byte in transition.lo.max(b' ')..=transition.hi {
+            for byte in transition.lo.max(self.least)..=transition.hi {
                 self.word.push(byte);
                 let go_on = self.run(transition.target, visit);
                 self.word.pop();

@@ -71,8 +71,16 @@ impl Progress {
     }
 }
 
+/// A member that an object may be filled up with; declared names before others where both cost
+/// the same.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Candidate {
+    Declared(u32),
+    Extra(Member),
+}
+
 /// A member to write.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Member {
     pub(crate) name: Box<str>,
     pub(crate) goal: GoalId,
@@ -120,11 +128,42 @@ impl Goals {
         if shape.max_properties.is_some_and(|max| count > max.max(progress.count)) {
             return None;
         }
+        if shape.max_properties.is_some_and(|max| max < shape.min_properties) {
+            return None;
+        }
         let missing = shape.min_properties.saturating_sub(count) as usize;
-        optional.sort_unstable();
-        optional.truncate(missing);
+        // Cheapest first, declared and other names alike: so every member costs less than the
+        // object it is in, which is what ends the writing of recursive values.
+        let mut candidates: Vec<(u64, Candidate)> = Vec::new();
+        if missing > 0 {
+            candidates.extend(optional.into_iter().map(|(cost, i)| (cost, Candidate::Declared(i))));
+            if let Some(extra) = extra {
+                // A name whose text is not recorded may be any of them: one more, and the longest.
+                let unknown = usize::from(progress.pending);
+                let fresh =
+                    extra.fresh(missing + unknown, None, |name| is_taken(name, &shape, progress));
+                for (name, class) in fresh.into_iter().skip(unknown) {
+                    let Ok(name) = String::from_utf8(name) else { continue };
+                    let goal = extra.classes[class].goal;
+                    let Some(value) = bytes(goal) else { continue };
+                    let member = Member { name: name.into_boxed_str(), goal };
+                    candidates.push((value + member.key_bytes(), Candidate::Extra(member)));
+                }
+            }
+        }
+        candidates.sort();
+        candidates.truncate(missing);
+        if candidates.len() < missing {
+            return None;
+        }
         let mut declared: Vec<u32> = required;
-        declared.extend(optional.iter().map(|&(_, index)| index));
+        let mut extras = Vec::new();
+        for (_, candidate) in candidates {
+            match candidate {
+                Candidate::Declared(index) => declared.push(index),
+                Candidate::Extra(member) => extras.push(member),
+            }
+        }
         declared.sort_unstable();
         let mut members: Vec<Member> = declared
             .into_iter()
@@ -133,21 +172,7 @@ impl Goals {
                 goal: shape.goals[index as usize],
             })
             .collect();
-        let missing = missing - optional.len();
-        if missing > 0 {
-            let extra = extra?;
-            // A name whose text is not recorded may be any of them: one more, and the longest.
-            let unknown = usize::from(progress.pending);
-            let fresh =
-                extra.fresh(missing + unknown, None, |name| is_taken(name, &shape, progress));
-            if fresh.len() < missing + unknown {
-                return None;
-            }
-            members.extend(fresh.into_iter().skip(unknown).filter_map(|(name, class)| {
-                let name = String::from_utf8(name).ok()?.into_boxed_str();
-                Some(Member { name, goal: extra.classes[class].goal })
-            }));
-        }
+        members.extend(extras);
         Some(members)
     }
 
@@ -161,8 +186,11 @@ impl Goals {
         let costs = self.member_costs(id)?;
         let extra =
             if shape.min_properties > progress.count { Some(self.extra_names(id)?) } else { None };
-        let lookup: rustc_hash::FxHashMap<GoalId, Option<u64>> =
+        let mut lookup: rustc_hash::FxHashMap<GoalId, Option<u64>> =
             shape.goals.iter().copied().zip(costs.iter().copied()).collect();
+        for class in extra.iter().flat_map(|extra| &extra.classes) {
+            lookup.insert(class.goal, Some(class.value_bytes));
+        }
         Ok(self.plan(id, progress, |goal| lookup.get(&goal).copied().flatten(), extra.as_deref()))
     }
 
@@ -173,8 +201,17 @@ impl Goals {
             return Ok(Arc::clone(known));
         }
         let shape = Arc::clone(self.object(id));
-        let costs = shape.goals.iter().map(|&goal| self.shortest(goal));
-        let costs: Arc<[Option<u64>]> = costs.collect::<Result<Vec<_>, _>>()?.into();
+        let mut costs = Vec::with_capacity(shape.goals.len());
+        for (&goal, &required) in shape.goals.iter().zip(&shape.is_required) {
+            match self.shortest(goal) {
+                Err(limit) if required => return Err(limit),
+                // An optional member that is beyond a limit is never offered; the object is not
+                // lost with it.
+                Err(_) => costs.push(None),
+                Ok(cost) => costs.push(cost),
+            }
+        }
+        let costs: Arc<[Option<u64>]> = costs.into();
         self.member_costs[id.0 as usize] = Some(Arc::clone(&costs));
         Ok(costs)
     }

@@ -178,9 +178,10 @@ impl Goals {
                     return None;
                 }
                 let own = shape.min_items.min(shape.prefix.len() as u64);
-                let mut total = 2 + separator * shape.min_items.saturating_sub(1);
+                let between = separator.saturating_mul(shape.min_items.saturating_sub(1));
+                let mut total = between.saturating_add(2);
                 for at in 0..own {
-                    total += bytes.get(&shape.goal(at)).copied().flatten()?;
+                    total = total.saturating_add(bytes.get(&shape.goal(at)).copied().flatten()?);
                 }
                 let rest = shape.min_items - own;
                 if rest > 0 {

@@ -260,9 +260,9 @@ impl Loader<'_> {
             Value::String(name) => vec![name],
             Value::Array(names) => names
                 .iter()
-                .filter_map(|&name| match self.document.get(name) {
-                    Value::String(name) => Some(name.as_str()),
-                    _ => None,
+                .map(|&name| match self.document.get(name) {
+                    Value::String(name) => name.as_str(),
+                    _ => "",
                 })
                 .collect(),
             _ => Vec::new(),

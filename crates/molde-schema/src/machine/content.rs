@@ -266,7 +266,9 @@ impl SchemaAutomaton {
                 key.classes.iter().zip(&extra.classes).any(|(&state, class)| {
                     state != Dfa::DEAD && class.names_from(state) != u64::MAX
                 });
-            if !could_be_taken && !is_finite {
+            // While members are missing, the plan of how to finish depends on which names are taken.
+            let is_needed = progress.count + 1 < object.shape.min_properties;
+            if !could_be_taken && !is_finite && !is_needed {
                 key.typed = None;
                 // The text is a new name whatever follows: its length says nothing either.
                 if key.declared.0 == key.declared.1 {
@@ -288,6 +290,9 @@ impl SchemaAutomaton {
             if object.shape.names[index as usize].len() == key.length as usize {
                 if !self.allows_declared(&object, &progress, index)? {
                     return Ok(None);
+                }
+                if progress.pending {
+                    return Err(second_key_in_a_token());
                 }
                 let after = progress.with_declared(index, &object.shape, order);
                 return Ok(Some(self.after_key(
@@ -317,13 +322,7 @@ impl SchemaAutomaton {
             after.pending = progress.pending;
         }
         if progress.pending {
-            // Two keys end inside one token; whether they are equal is not known here.
-            return Err(GoalLimit {
-                name: "keys_per_token",
-                limit: 1,
-                unit: "undeclared keys",
-                pointer: String::new(),
-            });
+            return Err(second_key_in_a_token());
         }
         if object.shape.is_bounded() && !self.can_finish(&object, &after)? {
             return Ok(None);
@@ -470,6 +469,12 @@ impl SchemaAutomaton {
     }
 }
 
+/// Two keys of one object end inside one token, and the first is not recorded: whether they are
+/// equal is not known.
+fn second_key_in_a_token() -> GoalLimit {
+    GoalLimit { name: "keys_per_token", limit: 1, unit: "undeclared keys", pointer: String::new() }
+}
+
 /// Whether some name that begins like this is neither declared nor taken.
 fn has_fresh_name(
     key: &KeyState,
@@ -482,12 +487,14 @@ fn has_fresh_name(
         if names == 0 || names == u64::MAX {
             return names > 0;
         }
-        let typed = key.typed.as_deref().unwrap_or_default();
+        // A key that can no longer equal a name that is taken is free to go on.
+        let Some(typed) = key.typed.as_deref() else { return true };
         let declared = (key.declared.0..key.declared.1)
             .map(|at| &*object.shape.names[object.shape.sorted[at as usize] as usize]);
         let written = progress.extras.iter().map(|name| &**name);
         let written = written.filter(|name| name.as_bytes().starts_with(typed));
         let taken = declared.chain(written).filter(|name| class.language.accepts(name)).count();
-        names > taken as u64
+        // The name that is not recorded yet may be one of them.
+        names > taken as u64 + u64::from(progress.pending)
     })
 }

@@ -88,9 +88,9 @@ impl SchemaAutomaton {
     ) -> Result<(), GoalLimit> {
         let style = self.goals.options.style;
         if style == Style::Flexible && matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
-            let most =
-                self.goals.options.limits.whitespace_bytes as u32 + 8 * self.stacks.depth(stack);
-            if whitespace < most {
+            let nesting = 8 * self.stacks.depth(stack) as usize;
+            let most = self.goals.options.limits.whitespace_bytes.saturating_add(nesting);
+            if (whitespace as usize) < most {
                 let leaf = Leaf::Gap { place, whitespace: whitespace + 1 };
                 after.push(Thread { stack, leaf });
             }
