@@ -1,6 +1,6 @@
 //! Why a text is not a schema that can be enforced.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// The reason a schema was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,10 +76,11 @@ impl std::error::Error for Offenders {}
 
 impl fmt::Display for Offender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (keyword, reason) = (Printable(&self.keyword), Printable(&self.reason));
         if self.keyword.is_empty() {
-            write!(f, "{}: {}", Location(&self.pointer), self.reason)
+            write!(f, "{}: {reason}", Location(&self.pointer))
         } else {
-            write!(f, "{}: `{}` {}", Location(&self.pointer), self.keyword, self.reason)
+            write!(f, "{}: `{keyword}` {reason}", Location(&self.pointer))
         }
     }
 }
@@ -89,6 +90,23 @@ pub(crate) struct Location<'a>(pub(crate) &'a String);
 
 impl fmt::Display for Location<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() { f.write_str("the root") } else { f.write_str(self.0) }
+        if self.0.is_empty() { f.write_str("the root") } else { Printable(self.0).fmt(f) }
+    }
+}
+
+/// Displays a text of the schema with its control characters escaped, so that it can neither move a
+/// terminal's cursor nor look like a message of its own.
+struct Printable<'a>(&'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for character in self.0.chars() {
+            if character.is_control() {
+                write!(f, "{}", character.escape_default())?;
+            } else {
+                f.write_char(character)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -125,6 +125,10 @@ fn hostile_schemas_end_in_a_result_or_a_named_limit() {
             "{text}"
         );
     }
+    assert!(matches!(
+        compile(r#"{"type": "object", "minProperties": 100000}"#),
+        Err(SchemaError::Limit { name: "completion_bytes", .. })
+    ));
     let many: Vec<String> = (0..600).map(|value| format!(r#"{{"a": {value}}}"#)).collect();
     let many = format!(r#"{{"enum": [{}]}}"#, many.join(","));
     assert!(matches!(compile(&many), Err(SchemaError::Limit { name: "threads", .. })));
@@ -146,4 +150,12 @@ fn the_verdict_on_each_keyword_is_reported() {
             ("/x-y", Verdict::Annotation(_)),
         ]
     ));
+}
+
+#[test]
+fn messages_contain_no_control_characters_of_the_schema() {
+    let text = r#"{"properties": {"\u001b]0;x\u0007\n": {"not": {}}}}"#;
+    let message = compile(text).expect_err("refused").to_string();
+    assert!(!message.chars().any(char::is_control), "{message:?}");
+    assert!(message.contains("\\u{1b}"), "{message}");
 }

@@ -27,7 +27,7 @@ pub(crate) struct NameClass {
 }
 
 /// Nodes visited at most when names are listed: far more than any schema in use needs.
-const NAME_SEARCH_STEPS: usize = 100_000;
+const NAME_SEARCH_STEPS: usize = 400_000;
 
 impl NameClass {
     fn new(language: Dfa, goal: GoalId, value_bytes: u64) -> Self {

@@ -183,6 +183,11 @@ impl Goals {
         progress: &Progress,
     ) -> Result<Option<Vec<Member>>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
+        if !shape.is_bounded() {
+            // Only what is required is missing, and whether that has a value was decided when the
+            // object itself was solved.
+            return Ok(Some(required_members(&shape, progress, self.options.order)));
+        }
         let costs = self.member_costs(id)?;
         let extra =
             if shape.min_properties > progress.count { Some(self.extra_names(id)?) } else { None };
@@ -215,6 +220,22 @@ impl Goals {
         self.member_costs[id.0 as usize] = Some(Arc::clone(&costs));
         Ok(costs)
     }
+}
+
+/// The required members that have not been written. O(their number) under [`Order::Schema`].
+fn required_members(shape: &ObjectShape, progress: &Progress, order: Order) -> Vec<Member> {
+    let end = shape.names.len() as u32;
+    let first = if order == Order::Schema { progress.next } else { 0 };
+    let mut members = Vec::new();
+    let mut index = shape.next_required[first as usize];
+    while index < end {
+        if progress.is_open(index, order) {
+            let name = shape.names[index as usize].clone();
+            members.push(Member { name, goal: shape.goals[index as usize] });
+        }
+        index = shape.next_required[index as usize + 1];
+    }
+    members
 }
 
 /// Whether a name is declared or has been written already.

@@ -14,6 +14,9 @@ use crate::options::Style;
 use super::plan::Progress;
 use super::{Alternative, GoalId, GoalLimit, Goals, Known, ObjectId, Solution};
 
+/// What a member with a name of its own takes, roughly: quotes, name, colon, value and comma.
+const MEMBER_BYTES: u64 = 12;
+
 impl Goals {
     /// The satisfiable alternatives of a goal and its shortest text.
     pub(crate) fn solve(&mut self, goal: GoalId) -> Result<Solution, GoalLimit> {
@@ -134,6 +137,16 @@ impl Goals {
             }
             Alternative::Object(id) => {
                 let shape = Arc::clone(self.object(id));
+                let limit = self.options.limits.completion_bytes;
+                if shape.min_properties.saturating_mul(MEMBER_BYTES) > limit {
+                    let pointer = String::new();
+                    return Err(GoalLimit {
+                        name: "completion_bytes",
+                        limit,
+                        unit: "bytes",
+                        pointer,
+                    });
+                }
                 let required =
                     shape.is_required.iter().filter(|&&required| required).count() as u64;
                 if shape.min_properties <= required {

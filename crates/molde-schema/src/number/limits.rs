@@ -6,9 +6,8 @@ pub enum NumberStyle {
     /// One way to write a value, but for trailing zeros of a fraction.
     ///
     /// No exponent. An integer value is written without a fraction (`7`, never `7.0`) and keeps all
-    /// its digits; `-0` is not written. Any other value has at most
-    /// [`plain_significant_digits`](NumberLimits::plain_significant_digits) digits from its first
-    /// non-zero digit on (`7.50` has three), and is non-zero and finite as a binary64.
+    /// its digits; `-0` is not written. Any other value has at most 15 digits from its first non-zero
+    /// digit on (`7.50` has three), and is non-zero and finite as a binary64.
     #[default]
     Plain,
     /// Every spelling that RFC 8259 allows, up to the digit limits: `1`, `1.0`, `1e0` and `10E-1`
