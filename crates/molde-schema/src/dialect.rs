@@ -44,18 +44,19 @@ impl Dialect {
 /// How a keyword is treated in a dialect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Treatment {
-    /// Has a meaning here and is enforced.
-    Enforced,
+    /// Applies other schemas.
+    Applicator,
+    /// Asserts something about the value by itself: of the validation vocabulary, which a
+    /// dialect of the user's may leave out.
+    Validation,
     /// Says nothing about which values are valid, in this dialect or ever.
     Annotation,
-    /// Has a meaning that cannot be enforced yet.
-    Unsupported,
 }
 
 /// The treatment of a keyword; what no draft knows is an annotation.
 pub(crate) fn treatment(keyword: &str, dialect: Dialect) -> Treatment {
     use Dialect::{Draft6, Draft7, Draft201909, Draft202012};
-    use Treatment::{Annotation, Enforced, Unsupported};
+    use Treatment::{Annotation, Applicator, Validation};
     let since = |first: Dialect, treatment| {
         if dialect >= first { treatment } else { Annotation }
     };
@@ -63,45 +64,31 @@ pub(crate) fn treatment(keyword: &str, dialect: Dialect) -> Treatment {
         if dialect <= last { treatment } else { Annotation }
     };
     match keyword {
-        "type"
-        | "enum"
-        | "minimum"
-        | "maximum"
-        | "exclusiveMinimum"
-        | "exclusiveMaximum"
-        | "multipleOf"
-        | "minLength"
-        | "maxLength"
-        | "pattern"
-        | "format"
-        | "items"
-        | "minItems"
-        | "maxItems"
+        "type" | "enum" | "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum"
+        | "multipleOf" | "minLength" | "maxLength" | "pattern" | "format" | "minItems"
+        | "maxItems" | "uniqueItems" | "required" | "minProperties" | "maxProperties" => Validation,
+        // Later drafts dropped `dependencies`, but validators still honour it: ignoring it would
+        // accept what its writer meant to exclude.
+        "items"
         | "properties"
         | "patternProperties"
         | "additionalProperties"
-        | "required"
-        | "minProperties"
-        | "maxProperties"
         | "allOf"
         | "anyOf"
-        | "$ref" => Enforced,
-        "const" => since(Draft6, Enforced),
-        "prefixItems" => since(Draft202012, Enforced),
-        "additionalItems" => until(Draft201909, Enforced),
-        // Later drafts dropped `dependencies`, but validators still honour it: ignoring it would
-        // accept what its writer meant to exclude.
-        "oneOf" | "not" | "uniqueItems" | "dependencies" => Unsupported,
-        "contains" | "propertyNames" => since(Draft6, Unsupported),
-        "if" => since(Draft7, Unsupported),
-        "minContains"
-        | "maxContains"
-        | "dependentRequired"
-        | "dependentSchemas"
-        | "unevaluatedItems"
-        | "unevaluatedProperties" => since(Draft201909, Unsupported),
-        "$dynamicRef" => since(Draft202012, Unsupported),
-        "$recursiveRef" if dialect == Draft201909 => Unsupported,
+        | "oneOf"
+        | "not"
+        | "dependencies"
+        | "$ref" => Applicator,
+        "const" => since(Draft6, Validation),
+        "contains" | "propertyNames" => since(Draft6, Applicator),
+        "if" | "then" | "else" => since(Draft7, Applicator),
+        "minContains" | "maxContains" | "dependentRequired" => since(Draft201909, Validation),
+        "dependentSchemas" | "unevaluatedItems" | "unevaluatedProperties" => {
+            since(Draft201909, Applicator)
+        }
+        "prefixItems" | "$dynamicRef" => since(Draft202012, Applicator),
+        "additionalItems" => until(Draft201909, Applicator),
+        "$recursiveRef" if dialect == Draft201909 => Applicator,
         _ => Annotation,
     }
 }

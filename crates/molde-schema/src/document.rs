@@ -41,11 +41,18 @@ impl Document {
     /// Parses a whole JSON text. Repeated keys are an error: which of the two counts would be a
     /// guess.
     pub(crate) fn parse(text: &str, limits: &Limits) -> Result<Self, SchemaError> {
+        let mut document = Self { values: Vec::new(), root: ValueId(0) };
+        document.root = document.append(text, limits)?;
+        Ok(document)
+    }
+
+    /// Parses another text into the same array; the result is its root.
+    pub(crate) fn append(&mut self, text: &str, limits: &Limits) -> Result<ValueId, SchemaError> {
         if text.len() > limits.schema_bytes {
             return Err(limit("schema_bytes", limits.schema_bytes, "bytes"));
         }
         let mut parser = SliceJsonParser::new(text.as_bytes());
-        let mut values = Vec::new();
+        let values = &mut self.values;
         let mut open: Vec<Open> = Vec::new();
         let mut root = None;
         loop {
@@ -103,12 +110,16 @@ impl Document {
                 }
             }
         }
-        let root = root.ok_or_else(|| SchemaError::Syntax {
+        root.ok_or_else(|| SchemaError::Syntax {
             message: "the text is empty".to_owned(),
             line: 1,
             column: 1,
-        })?;
-        Ok(Self { values, root })
+        })
+    }
+
+    /// Every value of every text.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (ValueId, &Value)> {
+        self.values.iter().enumerate().map(|(index, value)| (ValueId(index as u32), value))
     }
 
     pub(crate) fn root(&self) -> ValueId {
@@ -125,6 +136,12 @@ impl Document {
             return Some(from);
         }
         pointer.strip_prefix('/')?.split('/').try_fold(from, |id, token| {
+            let escapes = token
+                .match_indices('~')
+                .all(|(at, _)| matches!(token.as_bytes().get(at + 1), Some(b'0' | b'1')));
+            if !escapes {
+                return None;
+            }
             let token = token.replace("~1", "/").replace("~0", "~");
             match self.get(id) {
                 Value::Object(members) => members.get(&token).copied(),

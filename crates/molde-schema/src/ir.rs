@@ -11,16 +11,67 @@ use indexmap::IndexMap;
 use crate::dfa::Dfa;
 use crate::number::NumberSpec;
 
-/// Index of a node in a [`Schema`].
+/// Index of a node in a [`Schema`]; below 2^30.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NodeId(pub(crate) u32);
 
+/// A demand on a value: that it satisfies a node, or that it does not.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Demand(u32);
+
+impl Demand {
+    /// That the value satisfies the node.
+    pub(crate) const fn holds(node: NodeId) -> Self {
+        Self(node.0 << 2)
+    }
+
+    /// That the value does not satisfy the node.
+    pub(crate) const fn fails(node: NodeId) -> Self {
+        Self(node.0 << 2 | 1)
+    }
+
+    /// That the value satisfies the node's own rules, whatever it offers a choice of.
+    pub(crate) const fn own_rules(node: NodeId) -> Self {
+        Self(node.0 << 2 | 2)
+    }
+
+    pub(crate) const fn node(self) -> NodeId {
+        NodeId(self.0 >> 2)
+    }
+
+    pub(crate) const fn is_negated(self) -> bool {
+        self.0 & 1 == 1
+    }
+
+    /// Whether it is about the node's own rules only.
+    pub(crate) const fn is_bare(self) -> bool {
+        self.0 & 2 == 2
+    }
+}
+
+impl std::ops::Not for Demand {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self(self.0 ^ 1)
+    }
+}
+
+impl std::fmt::Debug for Demand {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", if self.is_negated() { "!" } else { "" }, self.node().0)
+    }
+}
+
 /// Every schema location that is reachable from the root, by [`NodeId`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Schema {
     pub(crate) nodes: Vec<Node>,
     pub(crate) root: NodeId,
 }
+
+/// The node that accepts every value; every schema begins with it.
+pub(crate) const ALWAYS: NodeId = NodeId(0);
 
 impl Schema {
     pub(crate) fn node(&self, id: NodeId) -> &Node {
@@ -45,6 +96,10 @@ pub(crate) struct Node {
     pub(crate) object: Option<Box<ObjectRule>>,
     /// Other nodes that apply to the same value, in source order.
     pub(crate) applicators: Vec<Applicator>,
+    /// For the items that neither this node nor what it applies has evaluated.
+    pub(crate) unevaluated_items: Option<NodeId>,
+    /// For the members that neither this node nor what it applies has evaluated.
+    pub(crate) unevaluated_properties: Option<NodeId>,
 }
 
 impl Node {
@@ -58,6 +113,8 @@ impl Node {
             array: None,
             object: None,
             applicators: Vec::new(),
+            unevaluated_items: None,
+            unevaluated_properties: None,
         }
     }
 
@@ -69,16 +126,30 @@ impl Node {
             && self.array.is_none()
             && self.object.is_none()
             && self.applicators.is_empty()
+            && self.unevaluated_items.is_none()
+            && self.unevaluated_properties.is_none()
+    }
+
+    /// Whether the node accepts nothing, by its types alone.
+    pub(crate) fn is_false(&self) -> bool {
+        self.types == TypeSet::NONE
     }
 }
 
 /// A keyword that applies other nodes to the same value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Applicator {
-    /// The value must satisfy this node as well: `allOf`, `$ref`.
-    All(NodeId),
-    /// The value must satisfy one of these nodes: `anyOf`, `enum`.
+    /// The value must meet this demand as well: `allOf`, `$ref`, `not`.
+    All(Demand),
+    /// The value must satisfy at least one of these nodes: `anyOf`.
     Any(Vec<NodeId>),
+    /// The value must be one of these: `enum`, `const`. Constants evaluate nothing.
+    Constants(Vec<NodeId>),
+    /// The value must satisfy exactly one of these nodes: `oneOf`.
+    One(Vec<NodeId>),
+    /// The value must meet all demands of one of these lists, no two of which it can meet at the
+    /// same time: `if`, `dependentSchemas`.
+    Cases(Vec<Box<[Demand]>>),
 }
 
 /// `minLength`, `maxLength`, `pattern`, `format`, and string constants.
@@ -92,7 +163,7 @@ pub(crate) struct StringRule {
     pub(crate) languages: Vec<Arc<Dfa>>,
 }
 
-/// `prefixItems`, `items`, `minItems`, `maxItems`.
+/// `prefixItems`, `items`, `minItems`, `maxItems`, `contains`, `uniqueItems`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ArrayRule {
     pub(crate) prefix: Vec<NodeId>,
@@ -100,16 +171,31 @@ pub(crate) struct ArrayRule {
     pub(crate) items: Option<NodeId>,
     pub(crate) min_items: u64,
     pub(crate) max_items: Option<u64>,
+    pub(crate) contains: Option<Contains>,
+    /// No two items are equal.
+    pub(crate) unique: bool,
 }
 
-/// `properties`, `patternProperties`, `additionalProperties`, `required`, `minProperties`,
-/// `maxProperties`.
+/// `contains`, `minContains`, `maxContains`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Contains {
+    pub(crate) node: NodeId,
+    pub(crate) min: u64,
+    pub(crate) max: Option<u64>,
+    /// Whether the items it finds are evaluated, as drafts since 2020-12 say.
+    pub(crate) evaluates: bool,
+}
+
+/// `properties`, `patternProperties`, `additionalProperties`, `propertyNames`, `required`,
+/// `minProperties`, `maxProperties`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ObjectRule {
     pub(crate) properties: IndexMap<Box<str>, NodeId>,
     pub(crate) patterns: Vec<(Arc<Dfa>, NodeId)>,
     /// For names that are neither declared nor matched by a pattern; `None` allows any.
     pub(crate) additional: Option<NodeId>,
+    /// For the names themselves, as strings.
+    pub(crate) names: Option<NodeId>,
     pub(crate) required: Vec<Box<str>>,
     pub(crate) min_properties: u64,
     pub(crate) max_properties: Option<u64>,

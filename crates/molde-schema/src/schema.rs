@@ -7,7 +7,7 @@ use crate::document::Document;
 use crate::error::SchemaError;
 use crate::goal::Goals;
 use crate::lint::Occurrence;
-use crate::load::load;
+use crate::load::{Registry, load};
 use crate::options::CompileOptions;
 
 /// A schema whose every keyword is enforced or an annotation, and which some value satisfies.
@@ -37,8 +37,20 @@ impl CompiledSchema {
     /// # Complexity
     /// O(size of the text), plus the automata of its patterns.
     pub fn compile(text: &str, options: &CompileOptions) -> Result<Self, SchemaError> {
-        let document = Document::parse(text, &options.limits)?;
-        let loaded = load(&document, options)?;
+        Self::compile_with(text, &Registry::new(), options)
+    }
+
+    /// [`compile`](Self::compile), where the schema may refer to the documents of `registry`.
+    ///
+    /// # Errors
+    /// Those of [`compile`](Self::compile).
+    pub fn compile_with(
+        text: &str,
+        registry: &Registry,
+        options: &CompileOptions,
+    ) -> Result<Self, SchemaError> {
+        let mut document = Document::parse(text, &options.limits)?;
+        let loaded = load(&mut document, registry, options)?;
         let mut goals = Goals::new(Arc::new(loaded.schema), *options);
         let root = goals.root();
         let solution = goals.solve(root).map_err(|limit| SchemaError::Limit {

@@ -94,7 +94,6 @@ impl Dfa {
         minimize(&raw, 1, &DfaLimits::default()).expect("eight states are within every limit")
     }
 
-    #[cfg(test)]
     /// Every string of at least `min` and at most `max` (`None`: any number of) code points.
     ///
     /// # Errors

@@ -98,7 +98,6 @@ impl Dfa {
     }
 
     /// Number of words, or `cap` if there are at least that many. O(states + transitions).
-    #[cfg(test)]
     pub(crate) fn count_up_to(&self, cap: u64) -> u64 {
         let incoming = Incoming::new(&self.offsets, &self.transitions);
         let mut open: Vec<u32> =

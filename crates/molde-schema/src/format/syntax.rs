@@ -22,19 +22,54 @@ pub(super) fn relative_json_pointer(limits: &DfaLimits) -> Result<Pattern, Patte
 /// Regular expressions of bounded depth whose parts mean the same to every common engine.
 pub(super) fn regex(limits: &DfaLimits) -> Result<Pattern, PatternError> {
     // What stands for itself: everything but the syntax characters and what is not printed.
-    let literal = r"[ !#%&',:;<=>@A-Z_`a-z~\d\u{A1}-\u{24F}\u{370}-\u{3FF}\u{400}-\u{4FF}/-]";
-    let escape = r"\\[dDwWsStnrfv^$\\.*+?()\[\]{}|/]";
-    let member = r"(?:[ !#%',:;<=>@A-Z_`a-z\d.*+?$(){}\u{A1}-\u{24F}/]|\\[dDwWsStnrf\\\]\[^-])";
-    let class = format!(r"\[\^?(?:{member}|a-z|A-Z|0-9)+\]");
-    let quantifier = r"(?:(?:[*+?]|\{(?:\d{1,2},?|0,[1-9]|1,[1-9]\d|2,[3-9])\})\??)?";
+    let literal = r##"[ !"#%&',:;<=>@A-Z_`a-z~\d\u{A1}-\u{24F}\u{370}-\u{3FF}\u{400}-\u{4FF}/-]"##;
+    let hex = r"[\dA-Fa-f]";
+    let code = format!("\\\\(?:u{hex}{{4}}|x{hex}{{2}})");
+    let escape = format!(r"(?:\\[dDwWsStnrfv^$\\.*+?()\[\]{{}}|/]|{code})");
+    let member = r##"[ !"#%&',:;<=>@A-Z_`a-z~\d.*+?$|(){}\u{A1}-\u{24F}/]"##;
+    let class_escape = format!(r"(?:\\[dDwWsStnrfv\\\]\[^$.*+?(){{}}|/-]|{code})");
+    // A hyphen stands for itself at the ends; elsewhere it makes a range, of one kind of letters.
+    let ranges = ranges();
+    let class = format!(r"\[\^?(?:-?(?:{ranges}|{member}|{class_escape})+-?|-)\]");
+    let counts = counts();
+    let quantifier = format!(r"(?:(?:[*+?]|\{{(?:\d{{1,3}},?|{counts})\}})\??)?");
     let assertion = r"(?:\^|\$|\\[bB])";
-    let mut alternatives = String::new();
-    for depth in 0..=2 {
-        let group =
-            if depth == 0 { String::new() } else { format!(r"|\((?:\?:)?(?:{alternatives})\)") };
+    let mut disjunction = String::new();
+    for depth in 0..=3 {
+        let (group, lookahead) = if depth == 0 {
+            (String::new(), String::new())
+        } else {
+            (format!(r"|\((?:\?:)?{disjunction}\)"), format!(r"|\(\?[=!]{disjunction}\)"))
+        };
         let atom = format!("(?:{literal}|{escape}|\\.|{class}{group})");
-        let sequence = format!("(?:{assertion}|{atom}{quantifier})+");
-        alternatives = format!(r"{sequence}(?:\|{sequence})*");
+        // Empty alternatives are alternatives.
+        disjunction = format!("(?:\\||{assertion}{lookahead}|{atom}{quantifier})*");
     }
-    whole(&alternatives, limits)
+    whole(&disjunction, limits)
+}
+
+/// `a-f` and the like: from a letter or digit to one that is not before it.
+fn ranges() -> String {
+    let mut ranges = Vec::new();
+    for (first, last) in [(b'0', b'9'), (b'A', b'Z'), (b'a', b'z')] {
+        for from in first..=last {
+            ranges.push(format!("{}-[{}-{}]", from as char, from as char, last as char));
+        }
+    }
+    ranges.join("|")
+}
+
+/// `3,16` and the like: up to two digits, and up to three that are not less.
+fn counts() -> String {
+    let mut counts = Vec::new();
+    for least in 0..10 {
+        counts.push(format!(r"{least},(?:[{least}-9]|[1-9]\d{{1,2}})"));
+    }
+    for tens in 1..10 {
+        let more = if tens < 9 { format!(r"|[{}-9]\d", tens + 1) } else { String::new() };
+        for ones in 0..10 {
+            counts.push(format!(r"{tens}{ones},(?:{tens}[{ones}-9]{more}|[1-9]\d{{2}})"));
+        }
+    }
+    counts.join("|")
 }

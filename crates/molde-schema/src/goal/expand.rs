@@ -3,45 +3,21 @@
 use std::sync::Arc;
 
 use crate::dfa::{Dfa, DfaError};
-use crate::ir::{Applicator, NodeId, TypeSet};
+use crate::ir::{Applicator, Demand, Node, NodeId, TypeSet};
 use crate::number::{NumberAutomaton, NumberError, NumberLimits, NumberSpec};
 
-use super::shape::{ArrayShape, ObjectShape, StringShape};
+use super::partial::{Evaluation, Partial, Scopes, Todo, least};
+use super::shape::StringShape;
+use super::violation::Fork;
 use super::{
     Alternative, ArrayId, GoalId, GoalLimit, Goals, Literal, NumberId, ObjectId, StringId,
 };
 
-/// What is left to apply to a partial.
-#[derive(Debug, Clone)]
-enum Todo {
-    Node(NodeId),
-    /// Applicator `.1` of a node, an `anyOf`.
-    Choice(NodeId, usize),
-}
-
-/// The rules collected on one path through the choices: a conjunction for one value.
-#[derive(Debug, Clone, Default)]
-struct Partial {
-    done: Vec<NodeId>,
-    /// A stack: what comes first in the schema is on top.
-    todo: Vec<Todo>,
-    types: Option<TypeSet>,
-    number: Option<NumberSpec>,
-    min_length: u64,
-    max_length: Option<u64>,
-    languages: Vec<Arc<Dfa>>,
-    arrays: Vec<NodeId>,
-    objects: Vec<NodeId>,
-}
-
-impl Partial {
-    fn types(&self) -> TypeSet {
-        self.types.unwrap_or(TypeSet::ALL)
-    }
-}
-
 /// `minLength` and `maxLength`.
 type LengthBounds = (u64, Option<u64>);
+
+/// Branches of an `anyOf` of which every subset is tried, where what they evaluate matters.
+const MAX_EVALUATING_BRANCHES: usize = 12;
 
 /// The scalars of all partials, before they are united.
 #[derive(Default)]
@@ -55,8 +31,8 @@ struct Scalars {
 impl Goals {
     /// The alternatives of a goal, in schema order; some may turn out to be satisfied by nothing.
     pub(super) fn expand(&mut self, goal: GoalId) -> Result<Arc<[Alternative]>, GoalLimit> {
-        let nodes = self.ids[goal.0 as usize].clone();
-        let partials = self.partials(&nodes)?;
+        let demands = self.ids[goal.0 as usize].clone();
+        let partials = self.partials(&demands, TypeSet::ALL)?;
         let mut scalars = Scalars::default();
         let mut arrays: Vec<ArrayId> = Vec::new();
         let mut objects: Vec<ObjectId> = Vec::new();
@@ -66,17 +42,17 @@ impl Goals {
                 (TypeSet::FALSE, Literal::False),
                 (TypeSet::TRUE, Literal::True),
             ] {
-                if partial.types().has(types) && !scalars.literals.contains(&literal) {
+                if partial.types.has(types) && !scalars.literals.contains(&literal) {
                     scalars.literals.push(literal);
                 }
             }
-            if partial.types().has(TypeSet::NUMBER) {
+            if partial.types.has(TypeSet::NUMBER) {
                 let number = partial.number.clone().unwrap_or_default();
                 if !scalars.numbers.contains(&number) {
                     scalars.numbers.push(number);
                 }
             }
-            if partial.types().has(TypeSet::STRING) {
+            if partial.types.has(TypeSet::STRING) {
                 let language = self
                     .intersection(&partial.languages)
                     .map_err(|error| self.dfa_limit(&error, goal))?;
@@ -86,23 +62,17 @@ impl Goals {
                     None => scalars.strings.push((bounds, vec![language])),
                 }
             }
-            if partial.types().has(TypeSet::ARRAY) {
-                let shape = ArrayShape::merge(self, &partial.arrays);
-                let (index, _) = self.arrays.insert_full(Arc::new(shape));
-                if !arrays.contains(&ArrayId(index as u32)) {
-                    arrays.push(ArrayId(index as u32));
-                }
+            if partial.types.has(TypeSet::ARRAY)
+                && let Some(id) = self.array_alternative(&partial.arrays, goal)?
+                && !arrays.contains(&id)
+            {
+                arrays.push(id);
             }
-            if partial.types().has(TypeSet::OBJECT) {
-                let shape = ObjectShape::merge(self, &partial.objects);
-                let (index, new) = self.objects.insert_full(Arc::new(shape));
-                if new {
-                    self.extra_names.push(None);
-                    self.member_costs.push(None);
-                }
-                if !objects.contains(&ObjectId(index as u32)) {
-                    objects.push(ObjectId(index as u32));
-                }
+            if partial.types.has(TypeSet::OBJECT)
+                && let Some(id) = self.object_alternative(&partial.objects, goal)?
+                && !objects.contains(&id)
+            {
+                objects.push(id);
             }
         }
         let mut alternatives: Vec<Alternative> = Vec::new();
@@ -136,21 +106,46 @@ impl Goals {
         Ok(alternatives.into())
     }
 
+    /// The names that satisfy a node.
+    pub(super) fn name_language(&mut self, node: NodeId) -> Result<Arc<Dfa>, GoalLimit> {
+        if let Some(known) = self.name_languages.get(&node) {
+            return Ok(Arc::clone(known));
+        }
+        let mut union = Vec::new();
+        for partial in self.partials(&[Demand::holds(node)], TypeSet::STRING)? {
+            let limit = |error: DfaError| {
+                GoalLimit::from_dfa(&error, self.schema.node(node).pointer.clone())
+            };
+            let language = self.intersection(&partial.languages).map_err(limit)?;
+            let bounds = Dfa::with_chars(partial.min_length, partial.max_length, &self.dfa_limits)
+                .and_then(|lengths| language.intersect(&lengths, &self.dfa_limits));
+            union.push(bounds.map_err(limit)?);
+        }
+        let language = self
+            .union(union)
+            .map_err(|error| GoalLimit::from_dfa(&error, self.schema.node(node).pointer.clone()))?;
+        let language = Arc::new(language);
+        self.name_languages.insert(node, Arc::clone(&language));
+        Ok(language)
+    }
+
     /// Multiplies the choices out. Depth first, so that partials come in schema order.
-    fn partials(&self, nodes: &[NodeId]) -> Result<Vec<Partial>, GoalLimit> {
-        let limits = &self.options.limits;
-        let exceeded = |name, limit: usize, unit| GoalLimit {
+    fn partials(&mut self, demands: &[Demand], types: TypeSet) -> Result<Vec<Partial>, GoalLimit> {
+        let limits = self.options.limits;
+        let schema = Arc::clone(&self.schema);
+        let pointer = || {
+            demands
+                .first()
+                .map_or_else(String::new, |first| schema.node(first.node()).pointer.clone())
+        };
+        let exceeded = |name, limit: usize, unit, pointer| GoalLimit {
             name,
             limit: limit as u64,
             unit,
-            pointer: nodes
-                .first()
-                .map_or_else(String::new, |&node| self.schema.node(node).pointer.clone()),
+            pointer,
         };
-        let first = Partial {
-            todo: nodes.iter().rev().map(|&node| Todo::Node(node)).collect(),
-            ..Partial::default()
-        };
+        let mut first = Partial::new(demands);
+        first.types = types;
         let mut open = vec![first];
         let mut finished = Vec::new();
         let mut steps = 0;
@@ -158,88 +153,262 @@ impl Goals {
             loop {
                 steps += 1;
                 if steps > limits.expansion_steps {
-                    return Err(exceeded("expansion_steps", limits.expansion_steps, "steps"));
+                    let limit = limits.expansion_steps;
+                    return Err(exceeded("expansion_steps", limit, "steps", pointer()));
                 }
-                match partial.todo.pop() {
-                    None => {
-                        finished.push(partial);
-                        if finished.len() > limits.alternatives {
-                            return Err(exceeded(
-                                "alternatives",
-                                limits.alternatives,
-                                "alternatives",
-                            ));
-                        }
-                        break;
+                let Some(todo) = partial.todo.pop().or_else(|| partial.later.pop()) else {
+                    finished.push(partial);
+                    if finished.len() > limits.alternatives {
+                        let limit = limits.alternatives;
+                        return Err(exceeded("alternatives", limit, "alternatives", pointer()));
                     }
-                    Some(Todo::Node(node)) => {
-                        if !self.apply(&mut partial, node) {
+                    break;
+                };
+                let forks = match todo {
+                    Todo::Demand(demand, scopes) => {
+                        if !self.apply(&mut partial, demand, scopes) {
                             break;
                         }
+                        continue;
                     }
-                    Some(Todo::Choice(node, applicator)) => {
-                        let branches = match &self.schema.node(node).applicators[applicator] {
-                            Applicator::Any(branches) => branches.as_slice(),
-                            Applicator::All(_) => &[],
-                        };
-                        steps += branches.len();
-                        if steps > limits.expansion_steps {
-                            let limit = limits.expansion_steps;
-                            return Err(exceeded("expansion_steps", limit, "steps"));
-                        }
-                        for &branch in branches.iter().rev() {
-                            let mut fork = partial.clone();
-                            fork.todo.push(Todo::Node(branch));
-                            open.push(fork);
-                        }
-                        break;
+                    Todo::Choice(node, applicator, scopes) => {
+                        self.choice(&partial, node, applicator, scopes)?
+                    }
+                    Todo::Violation(node) => {
+                        let forks = self.violations(node, partial.types)?;
+                        forks.into_iter().map(|fork| (fork, 0)).collect()
+                    }
+                    Todo::NotAll(demands) => {
+                        demands.iter().map(|&demand| (Fork::Demands(vec![!demand]), 0)).collect()
+                    }
+                };
+                steps += forks.len();
+                for (fork, scopes) in forks.into_iter().rev() {
+                    let mut forked = partial.clone();
+                    if self.take(&mut forked, fork, scopes) {
+                        open.push(forked);
                     }
                 }
+                break;
             }
         }
         Ok(finished)
     }
 
-    /// Adds one node's own rules and queues its applicators; `false` if nothing is left.
-    fn apply(&self, partial: &mut Partial, id: NodeId) -> bool {
-        if partial.done.contains(&id) {
-            return true;
+    /// Adds one demand's own rules and queues what it applies; `false` if nothing is left.
+    fn apply(&self, partial: &mut Partial, demand: Demand, scopes: Scopes) -> bool {
+        match partial.note(demand, scopes) {
+            None => return false,
+            Some(false) => return true,
+            Some(true) => {}
         }
-        partial.done.push(id);
+        let id = demand.node();
+        if demand.is_negated() {
+            partial.later.push(Todo::Violation(id));
+            return !self.schema.node(id).is_true();
+        }
         let node = self.schema.node(id);
-        let mut types = partial.types().intersect(node.types);
+        if !partial.restrict(node.types) {
+            return false;
+        }
         if let Some(number) = &node.number {
-            let number = match &partial.number {
-                Some(known) => known.intersect(number),
-                None => (**number).clone(),
-            };
-            partial.number = Some(number);
+            partial.restrict_number(number);
         }
         if let Some(string) = &node.string {
-            partial.min_length = partial.min_length.max(string.min_length);
-            partial.max_length = match (partial.max_length, string.max_length) {
-                (Some(a), Some(b)) => Some(a.min(b)),
-                (a, b) => a.or(b),
-            };
-            if partial.max_length.is_some_and(|max| max < partial.min_length) {
-                types = types.without(TypeSet::STRING);
+            if !partial.restrict_length(string.min_length, string.max_length) {
+                return false;
             }
             partial.languages.extend(string.languages.iter().cloned());
         }
+        let scopes =
+            if demand.is_bare() { Some(0) } else { open_scopes(partial, id, node, scopes, false) };
+        let Some(scopes) = scopes else { return false };
         if node.array.is_some() {
-            partial.arrays.push(id);
+            push_new(&mut partial.arrays.nodes, id);
         }
         if node.object.is_some() {
-            partial.objects.push(id);
+            push_new(&mut partial.objects.nodes, id);
         }
-        partial.types = Some(types);
+        if demand.is_bare() {
+            return true;
+        }
         for (index, applicator) in node.applicators.iter().enumerate().rev() {
-            partial.todo.push(match applicator {
-                Applicator::All(target) => Todo::Node(*target),
-                Applicator::Any(_) => Todo::Choice(id, index),
-            });
+            match applicator {
+                Applicator::All(demand) if demand.is_negated() => partial.demand(*demand, 0),
+                Applicator::All(demand) => partial.demand(*demand, scopes),
+                _ => partial.todo.push(Todo::Choice(id, index, scopes)),
+            }
         }
-        types != TypeSet::NONE
+        true
+    }
+
+    /// The branches of an applicator that offers a choice, with the scopes they stand in.
+    fn choice(
+        &mut self,
+        partial: &Partial,
+        id: NodeId,
+        applicator: usize,
+        scopes: Scopes,
+    ) -> Result<Vec<(Fork, Scopes)>, GoalLimit> {
+        let schema = Arc::clone(&self.schema);
+        let node = schema.node(id);
+        let holds = |branch: &NodeId| Demand::holds(*branch);
+        Ok(match &node.applicators[applicator] {
+            Applicator::All(_) => Vec::new(),
+            Applicator::Constants(branches) => {
+                branches.iter().map(|branch| (Fork::Demands(vec![holds(branch)]), 0)).collect()
+            }
+            Applicator::Any(branches) if scopes == 0 => {
+                branches.iter().map(|branch| (Fork::Demands(vec![holds(branch)]), 0)).collect()
+            }
+            Applicator::Any(branches) => {
+                if branches.len() > MAX_EVALUATING_BRANCHES {
+                    return Err(GoalLimit {
+                        name: "evaluating_branches",
+                        limit: MAX_EVALUATING_BRANCHES as u64,
+                        unit: "branches of `anyOf` below `unevaluated…`",
+                        pointer: node.pointer.clone(),
+                    });
+                }
+                // Every branch that holds evaluates: all sets of branches are tried, and where
+                // evaluating is unwelcome the others must fail.
+                let is_exact = partial
+                    .arrays
+                    .scopes
+                    .iter()
+                    .enumerate()
+                    .map(|(at, scope)| (2 * at, scope))
+                    .chain(partial.objects.scopes.iter().enumerate().map(|(at, s)| (2 * at + 1, s)))
+                    .any(|(bit, scope)| scope.is_violated && scopes >> bit & 1 == 1);
+                let mut subsets: Vec<u32> = (1..1u32 << branches.len()).collect();
+                subsets.sort_by_key(|subset| subset.count_ones());
+                subsets
+                    .into_iter()
+                    .map(|subset| {
+                        let demands = branches.iter().enumerate().filter_map(|(at, branch)| {
+                            if subset >> at & 1 == 1 {
+                                Some(holds(branch))
+                            } else {
+                                is_exact.then(|| !holds(branch))
+                            }
+                        });
+                        (Fork::Demands(demands.collect()), scopes)
+                    })
+                    .collect()
+            }
+            Applicator::One(branches) => {
+                let mut forks = Vec::with_capacity(branches.len());
+                for (at, &branch) in branches.iter().enumerate() {
+                    let mut demands = vec![Demand::holds(branch)];
+                    for (other_at, &other) in branches.iter().enumerate() {
+                        if other_at != at
+                            && !self.is_upper
+                            && !self.are_disjoint(partial, branch, other)
+                        {
+                            demands.push(Demand::fails(other));
+                        }
+                    }
+                    forks.push((Fork::Demands(demands), scopes));
+                }
+                forks
+            }
+            Applicator::Cases(cases) => {
+                cases.iter().map(|case| (Fork::Demands(case.to_vec()), scopes)).collect()
+            }
+        })
+    }
+
+    /// Whether two nodes are known to have no value in common, at least in the company of what
+    /// else the value must satisfy.
+    fn are_disjoint(&mut self, partial: &Partial, one: NodeId, two: NodeId) -> bool {
+        let both = [Demand::holds(one), Demand::holds(two)];
+        self.is_impossible(both) || self.is_impossible(partial.company().chain(both))
+    }
+
+    /// Adds one branch of a choice; `false` if nothing is left.
+    fn take(&self, partial: &mut Partial, fork: Fork, scopes: Scopes) -> bool {
+        match fork {
+            Fork::Demands(demands) => {
+                for demand in demands.into_iter().rev() {
+                    partial.demand(demand, if demand.is_negated() { 0 } else { scopes });
+                }
+                true
+            }
+            Fork::Types(types) => partial.restrict(types),
+            Fork::Number(spec) => {
+                partial.restrict_number(&spec);
+                partial.restrict(TypeSet::NUMBER)
+            }
+            Fork::Length(min, max) => {
+                partial.restrict_length(min, max) && partial.restrict(TypeSet::STRING)
+            }
+            Fork::Language(language) => {
+                partial.languages.push(language);
+                partial.restrict(TypeSet::STRING)
+            }
+            Fork::ItemCount(min, max) => {
+                let rules = &mut partial.arrays;
+                rules.min_items = rules.min_items.max(min);
+                rules.max_items = least(rules.max_items, max);
+                partial.restrict(TypeSet::ARRAY)
+            }
+            Fork::Items(counter) => {
+                if !partial.arrays.counters.contains(&counter) {
+                    partial.arrays.counters.push(counter);
+                }
+                partial.restrict(TypeSet::ARRAY)
+            }
+            Fork::Repeats => {
+                partial.arrays.repeats = true;
+                partial.restrict(TypeSet::ARRAY)
+            }
+            Fork::MemberCount(min, max) => {
+                let rules = &mut partial.objects;
+                rules.min_properties = rules.min_properties.max(min);
+                rules.max_properties = least(rules.max_properties, max);
+                partial.restrict(TypeSet::OBJECT)
+            }
+            Fork::Members(clause) => {
+                if !partial.objects.clauses.contains(&clause) {
+                    partial.objects.clauses.push(clause);
+                }
+                partial.restrict(TypeSet::OBJECT)
+            }
+            Fork::UnevaluatedItem(node) => {
+                partial.restrict(TypeSet::ARRAY) && self.apply_unevaluated(partial, node)
+            }
+            Fork::UnevaluatedMember(node) => {
+                partial.restrict(TypeSet::OBJECT) && self.apply_unevaluated(partial, node)
+            }
+            Fork::NoCase(cases) => {
+                partial.later.extend(cases.into_iter().rev().map(Todo::NotAll));
+                true
+            }
+        }
+    }
+
+    /// Applies a node of which only an `unevaluated…` keyword is not met.
+    fn apply_unevaluated(&self, partial: &mut Partial, id: NodeId) -> bool {
+        let node = self.schema.node(id);
+        if !partial.restrict(node.types) {
+            return false;
+        }
+        let Some(scopes) = open_scopes(partial, id, node, 0, true) else { return false };
+        if node.array.is_some() {
+            push_new(&mut partial.arrays.nodes, id);
+        }
+        if node.object.is_some() {
+            push_new(&mut partial.objects.nodes, id);
+        }
+        for (index, applicator) in node.applicators.iter().enumerate().rev() {
+            match applicator {
+                Applicator::All(demand) => {
+                    partial.demand(*demand, if demand.is_negated() { 0 } else { scopes });
+                }
+                _ => partial.todo.push(Todo::Choice(id, index, scopes)),
+            }
+        }
+        true
     }
 
     fn number_alternative(
@@ -298,5 +467,64 @@ impl Goals {
 
     fn dfa_limit(&self, error: &DfaError, goal: GoalId) -> GoalLimit {
         GoalLimit::from_dfa(error, self.pointer(goal))
+    }
+}
+
+/// The scopes that are open inside a node: those around it and its own. Notes in all of them that
+/// the node's rules evaluate children. `None` if there are more than can be told apart.
+///
+/// Bit 2n is scope n of the items, bit 2n + 1 scope n of the members.
+fn open_scopes(
+    partial: &mut Partial,
+    id: NodeId,
+    node: &Node,
+    around: Scopes,
+    is_violated: bool,
+) -> Option<Scopes> {
+    let mut scopes = around;
+    let kinds = [
+        (&mut partial.arrays.scopes, node.unevaluated_items, node.array.is_some()),
+        (&mut partial.objects.scopes, node.unevaluated_properties, node.object.is_some()),
+    ];
+    for (kind, (list, rest, evaluates)) in kinds.into_iter().enumerate() {
+        if let Some(rest) = rest {
+            for (at, scope) in list.iter_mut().enumerate() {
+                // Whatever is left, this keyword takes it.
+                scope.is_complete |= around >> (2 * at + kind) & 1 == 1;
+            }
+            let known =
+                list.iter().position(|scope| scope.owner == id && scope.is_violated == is_violated);
+            let at = known.unwrap_or_else(|| {
+                list.push(Evaluation {
+                    owner: id,
+                    rest,
+                    is_violated,
+                    nodes: Vec::new(),
+                    is_complete: false,
+                });
+                list.len() - 1
+            });
+            if at >= MAX_SCOPES {
+                return None;
+            }
+            scopes |= 1 << (2 * at + kind);
+        }
+        if evaluates {
+            for (at, scope) in list.iter_mut().enumerate() {
+                if scopes >> (2 * at + kind) & 1 == 1 {
+                    push_new(&mut scope.nodes, id);
+                }
+            }
+        }
+    }
+    Some(scopes)
+}
+
+/// Scopes of one kind that one value can be in.
+const MAX_SCOPES: usize = 32;
+
+fn push_new(list: &mut Vec<NodeId>, node: NodeId) {
+    if !list.contains(&node) {
+        list.push(node);
     }
 }

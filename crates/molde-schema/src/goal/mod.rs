@@ -1,5 +1,5 @@
-//! Goals: what a value must satisfy, as a conjunction of schema locations, and the typed
-//! alternatives that satisfy it.
+//! Goals: what a value must satisfy, as a conjunction of demands, and the typed alternatives that
+//! satisfy it.
 //!
 //! ```text
 //! goal {A, B}     A = {"type": ["object", "null"], "properties": {"x": C}}
@@ -8,34 +8,57 @@
 //! expand ──▶ null | object { x: goal {C, D}, others: any } | object { x: goal {C}, y: any, … }
 //! ```
 //!
-//! A goal is a list of nodes without repetition; its order is the order in which members are
+//! A demand is a node of the schema that the value must satisfy, or one that it must not satisfy.
+//! A goal is a list of demands without repetition; its order is the order in which members are
 //! written, so it is kept. Expansion walks the nodes' applicators: `allOf` and `$ref` add
-//! conjuncts, `anyOf` forks. Each fork ends as a *partial*, a set of rules for one value, from
-//! which one alternative for each type is made. Children are goals again and are expanded when a
-//! text reaches them: recursion in the schema is recursion between goal ids, and costs nothing
-//! until it is used.
+//! conjuncts, `anyOf` forks, and `oneOf` forks into one branch that holds and others that fail.
+//! Each fork ends as a *partial*, a set of rules for one value, from which one alternative for
+//! each type is made. Children are goals again and are expanded when a text reaches them:
+//! recursion in the schema is recursion between goal ids, and costs nothing until it is used.
 //!
-//! A node that comes up twice on one path is applied once: that is what idempotence of conjunction
-//! allows, and it is what ends `{"$ref": "#"}`.
+//! # How a node fails
+//! A scalar fails a node by being in the complement of what the node accepts, which is another
+//! automaton. A container fails it if *some* of its children fails, or if some name is missing: a
+//! [clause](shape::ClauseShape), of which the frame of an open object remembers whether it has been
+//! met. Arrays remember more: how many items a counter has found, which is what `contains` asks.
+//! So each negation becomes a demand on children, and nothing is ever run backwards.
+//!
+//! # Disjoint branches
+//! `oneOf` with n branches that exclude each other is `anyOf`; only branches that overlap need the
+//! others to fail. Whether two overlap is asked of a second set of goals, the *upper bound*, in
+//! which what is hard is left out: `oneOf` is `anyOf` there, and clauses and counters do not
+//! count. If even the upper bound of both has no value, they are disjoint. Nothing is asked of the
+//! upper bound while it is worked out, so this cannot go in circles.
+//!
+//! A demand that comes up twice on one path is applied once: that is what idempotence of
+//! conjunction allows, and it is what ends `{"$ref": "#"}`.
 
+mod distinct;
 mod expand;
+mod items;
 mod names;
+mod partial;
 mod plan;
+mod rule;
 mod shape;
 mod solve;
+mod violation;
+mod write;
 
 use std::sync::Arc;
 
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::dfa::{DfaError, DfaLimits};
-use crate::ir::{NodeId, Schema};
+use crate::dfa::{Dfa, DfaError, DfaLimits};
+use crate::ir::{Demand, NodeId, Schema};
 use crate::number::{NumberAutomaton, NumberSpec};
 use crate::options::CompileOptions;
 
-pub(crate) use names::ExtraNames;
+pub(crate) use items::ItemState;
+pub(crate) use names::{ExtraNames, NameClass};
 pub(crate) use plan::{Member, Progress, is_taken};
+pub(crate) use rule::ChildOption;
 pub(crate) use shape::{ArrayShape, ObjectShape, StringShape};
 
 /// Index of a goal in [`Goals`].
@@ -114,6 +137,8 @@ impl GoalLimit {
 #[derive(Debug, Clone)]
 enum Known {
     Nothing,
+    /// It is being expanded.
+    Pending,
     /// Its alternatives, not yet checked for ones that nothing satisfies.
     Expanded(Arc<[Alternative]>),
     /// Its satisfiable alternatives, the bytes of the shortest text, and which alternative that is.
@@ -139,7 +164,7 @@ pub(crate) struct Goals {
     pub(crate) schema: Arc<Schema>,
     pub(crate) options: CompileOptions,
     dfa_limits: DfaLimits,
-    ids: IndexSet<Box<[NodeId]>, FxBuildHasher>,
+    ids: IndexSet<Box<[Demand]>, FxBuildHasher>,
     known: Vec<Known>,
     numbers: Vec<NumberAutomaton>,
     number_specs: Vec<Vec<NumberSpec>>,
@@ -150,6 +175,21 @@ pub(crate) struct Goals {
     extra_names: Vec<Option<Result<Arc<ExtraNames>, GoalLimit>>>,
     /// The shortest values of the declared members, for each object shape: likewise.
     member_costs: Vec<Option<Arc<[Option<u64>]>>>,
+    rules: IndexSet<rule::ChildRule, FxBuildHasher>,
+    rule_options: FxHashMap<(rule::RuleId, u32), Result<Arc<[ChildOption]>, GoalLimit>>,
+    /// How objects with clauses can be finished.
+    plans: FxHashMap<(ObjectId, Progress), Option<Arc<[Member]>>>,
+    /// Complements of languages, by the address of the language, which is kept alive here.
+    complements: FxHashMap<usize, (Arc<Dfa>, Arc<Dfa>)>,
+    /// The nodes of single values, by their canonical text.
+    constants: FxHashMap<String, NodeId>,
+    /// Disjunctions made up while expanding, by their members.
+    choices: FxHashMap<Box<[NodeId]>, NodeId>,
+    /// The languages of names that satisfy a node.
+    name_languages: FxHashMap<NodeId, Arc<Dfa>>,
+    /// The goals in which what is hard is left out; made at the first question.
+    upper: Option<Box<Goals>>,
+    is_upper: bool,
 }
 
 impl Goals {
@@ -167,16 +207,56 @@ impl Goals {
             objects: IndexSet::default(),
             extra_names: Vec::new(),
             member_costs: Vec::new(),
+            rules: IndexSet::default(),
+            rule_options: FxHashMap::default(),
+            plans: FxHashMap::default(),
+            complements: FxHashMap::default(),
+            constants: FxHashMap::default(),
+            choices: FxHashMap::default(),
+            name_languages: FxHashMap::default(),
+            upper: None,
+            is_upper: false,
         }
     }
 
-    /// The goal of satisfying all of `nodes`. Nodes that accept everything are left out, later
+    /// Whether no value meets all of these demands, as far as the upper bound tells.
+    fn is_impossible(&mut self, demands: impl IntoIterator<Item = Demand>) -> bool {
+        let (schema, options) = (&self.schema, self.options);
+        let upper = self.upper.get_or_insert_with(|| {
+            let goals = Self::new(Arc::clone(schema), options);
+            Box::new(Self { is_upper: true, ..goals })
+        });
+        // Nodes that were made up since are only here.
+        if upper.schema.nodes.len() < schema.nodes.len() {
+            upper.schema = Arc::clone(schema);
+        }
+        let goal = upper.goal(demands);
+        matches!(upper.shortest(goal), Ok(None))
+    }
+
+    /// Whether a value of this goal is certainly neither an array nor an object.
+    fn is_scalar(&mut self, demands: &[Demand]) -> bool {
+        if self.is_impossible(demands.iter().copied()) {
+            return true;
+        }
+        let Some(upper) = &mut self.upper else { return false };
+        let goal = upper.goal(demands.iter().copied());
+        upper.solve(goal).is_ok_and(|solution| {
+            !solution.alternatives.iter().any(|alternative| {
+                matches!(alternative, Alternative::Array(_) | Alternative::Object(_))
+            })
+        })
+    }
+
+    /// The goal of meeting all of `demands`. Those that every value meets are left out, later
     /// repetitions too.
-    pub(crate) fn goal(&mut self, nodes: impl IntoIterator<Item = NodeId>) -> GoalId {
-        let mut list: Vec<NodeId> = Vec::new();
-        for node in nodes {
-            if !self.schema.node(node).is_true() && !list.contains(&node) {
-                list.push(node);
+    pub(crate) fn goal(&mut self, demands: impl IntoIterator<Item = Demand>) -> GoalId {
+        let mut list: Vec<Demand> = Vec::new();
+        for demand in demands {
+            let node = self.schema.node(demand.node());
+            let trivial = if demand.is_negated() { node.is_false() } else { node.is_true() };
+            if !trivial && !list.contains(&demand) {
+                list.push(demand);
             }
         }
         let (index, new) = self.ids.insert_full(list.into_boxed_slice());
@@ -186,17 +266,27 @@ impl Goals {
         GoalId(index as u32)
     }
 
+    /// A goal with further demands.
+    pub(crate) fn extended(
+        &mut self,
+        goal: GoalId,
+        more: impl IntoIterator<Item = Demand>,
+    ) -> GoalId {
+        let demands = self.ids[goal.0 as usize].to_vec();
+        self.goal(demands.into_iter().chain(more))
+    }
+
     /// The goal of the whole schema.
     pub(crate) fn root(&mut self) -> GoalId {
         let root = self.schema.root;
-        self.goal([root])
+        self.goal([Demand::holds(root)])
     }
 
     /// JSON Pointer of the first schema location of a goal, for messages.
     pub(crate) fn pointer(&self, goal: GoalId) -> String {
         self.ids[goal.0 as usize]
             .first()
-            .map_or_else(String::new, |&node| self.schema.node(node).pointer.clone())
+            .map_or_else(String::new, |demand| self.schema.node(demand.node()).pointer.clone())
     }
 
     pub(crate) fn string(&self, id: StringId) -> &Arc<StringShape> {
@@ -235,6 +325,7 @@ impl Goals {
     /// Estimate of the heap bytes held, without the automata of strings.
     pub(crate) fn memory_usage(&self) -> usize {
         let numbers: usize = self.numbers.iter().map(NumberAutomaton::state_count).sum();
-        self.ids.len() * 160 + numbers * NUMBER_STATE_BYTES
+        let upper = self.upper.as_ref().map_or(0, |upper| upper.memory_usage());
+        self.ids.len() * 160 + numbers * NUMBER_STATE_BYTES + self.plans.len() * 256 + upper
     }
 }

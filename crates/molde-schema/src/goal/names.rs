@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::dfa::{Dfa, DfaError};
+use crate::dfa::Dfa;
 use crate::ir::NodeId;
 
-use super::{GoalId, GoalLimit, Goals, ObjectId};
+use super::items::Bytes;
+use super::partial::Selector;
+use super::rule::RuleId;
+use super::shape::{NameRule, NameView};
+use super::{GoalLimit, Goals, ObjectId, ObjectShape};
 
 /// Undeclared names, as disjoint classes. A class whose members can have no value is left out.
 ///
@@ -19,9 +23,8 @@ pub(crate) struct ExtraNames {
 #[derive(Debug)]
 pub(crate) struct NameClass {
     pub(crate) language: Dfa,
-    pub(crate) goal: GoalId,
-    /// Bytes of the shortest value.
-    pub(crate) value_bytes: u64,
+    /// What a member must be.
+    pub(crate) rule: RuleId,
     /// Number of names from each state of the language; `u64::MAX` for infinitely many.
     word_counts: Box<[u64]>,
 }
@@ -30,9 +33,9 @@ pub(crate) struct NameClass {
 const NAME_SEARCH_STEPS: usize = 400_000;
 
 impl NameClass {
-    fn new(language: Dfa, goal: GoalId, value_bytes: u64) -> Self {
+    fn new(language: Dfa, rule: RuleId) -> Self {
         let word_counts = word_counts(&language);
-        Self { language, goal, value_bytes, word_counts }
+        Self { language, rule, word_counts }
     }
 
     /// Number of names that go on from `state`; `u64::MAX` if there are infinitely many.
@@ -172,10 +175,10 @@ impl Goals {
 
     fn find_extra_names(&mut self, id: ObjectId) -> Result<ExtraNames, GoalLimit> {
         let mut classes = Vec::new();
-        for (language, nodes) in self.name_classes(id)? {
-            let goal = self.goal(nodes);
-            if let Some((value_bytes, _)) = self.solve(goal)?.shortest {
-                classes.push(NameClass::new(language, goal, value_bytes));
+        for (language, rule) in self.name_classes(id)? {
+            let base = self.base_goal(rule);
+            if self.shortest(base)?.is_some() {
+                classes.push(NameClass::new(language, rule));
             }
         }
         Ok(ExtraNames { classes: classes.into() })
@@ -185,75 +188,118 @@ impl Goals {
     pub(super) fn extra_names_so_far(
         &mut self,
         id: ObjectId,
-        bytes: impl Fn(GoalId) -> Option<u64>,
-    ) -> Option<ExtraNames> {
-        let shape = self.object(id);
-        let required = shape.is_required.iter().filter(|&&required| required).count() as u64;
-        if shape.min_properties <= required {
-            return None;
+        bytes: Bytes<'_>,
+    ) -> Result<Option<ExtraNames>, GoalLimit> {
+        if !needs_extra_names(self.object(id)) {
+            return Ok(None);
         }
         let mut classes = Vec::new();
-        // A limit was reported when the goals that this object needs were collected.
-        for (language, nodes) in self.name_classes(id).ok()? {
-            let goal = self.goal(nodes);
-            if let Some(value_bytes) = bytes(goal) {
-                classes.push(NameClass::new(language, goal, value_bytes));
+        for (language, rule) in self.name_classes(id)? {
+            if self.options(rule, u32::MAX)?.iter().any(|option| bytes(option.goal).is_some()) {
+                classes.push(NameClass::new(language, rule));
             }
         }
-        Some(ExtraNames { classes: classes.into() })
+        Ok(Some(ExtraNames { classes: classes.into() }))
     }
 
-    /// Splits all names by which patterns they match, and collects the nodes that apply to each.
-    pub(super) fn name_classes(&self, id: ObjectId) -> Result<Vec<(Dfa, Vec<NodeId>)>, GoalLimit> {
+    /// Splits all names by which patterns they match, and collects what a member of each class must
+    /// be.
+    pub(super) fn name_classes(&mut self, id: ObjectId) -> Result<Vec<(Dfa, RuleId)>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
-        let mut classes = vec![(Dfa::any_string(), Vec::new())];
-        for &node in &shape.extra_rules {
-            let Some(rule) = self.schema.node(node).object.as_deref() else { continue };
-            // Each class is split by this rule's patterns; what no pattern takes goes on to
-            // `additionalProperties`.
-            let mut split: Vec<(Dfa, Vec<NodeId>, bool)> =
-                classes.into_iter().map(|(language, nodes)| (language, nodes, false)).collect();
-            for (pattern, target) in &rule.patterns {
-                let mut next = Vec::with_capacity(split.len() + 1);
-                for (language, nodes, matched) in split {
-                    let inside = language.intersect(pattern, &self.dfa_limits);
-                    let outside = language.difference(pattern, &self.dfa_limits);
-                    for (part, is_inside) in [(inside, true), (outside, false)] {
-                        let part = part.map_err(|error| self.name_limit(&error, node))?;
-                        if part.is_empty() {
-                            continue;
-                        }
-                        let mut nodes = nodes.clone();
-                        if is_inside {
-                            nodes.push(*target);
-                        }
-                        next.push((part, nodes, matched || is_inside));
+        let patterns = self.patterns(&shape);
+        let mut classes: Vec<(Dfa, Vec<bool>)> = vec![(Dfa::any_string(), Vec::new())];
+        for (pattern, owner) in &patterns {
+            let pointer =
+                || owner.map_or_else(String::new, |node| self.schema.node(node).pointer.clone());
+            let mut split = Vec::with_capacity(classes.len() + 1);
+            for (language, matched) in classes {
+                let inside = language.intersect(pattern, &self.dfa_limits);
+                let outside = language.difference(pattern, &self.dfa_limits);
+                for (part, is_inside) in [(inside, true), (outside, false)] {
+                    let part = part.map_err(|error| GoalLimit::from_dfa(&error, pointer()))?;
+                    if !part.is_empty() {
+                        let mut matched = matched.clone();
+                        matched.push(is_inside);
+                        split.push((part, matched));
                     }
-                }
-                split = next;
-                if split.len() > self.options.limits.alternatives {
-                    return Err(GoalLimit {
-                        name: "alternatives",
-                        limit: self.options.limits.alternatives as u64,
-                        unit: "classes of names",
-                        pointer: self.schema.node(node).pointer.clone(),
-                    });
                 }
             }
-            classes = split
-                .into_iter()
-                .map(|(language, mut nodes, matched)| {
-                    if !matched {
-                        nodes.extend(rule.additional);
-                    }
-                    (language, nodes)
-                })
-                .collect();
+            classes = split;
+            if classes.len() > self.options.limits.alternatives {
+                return Err(GoalLimit {
+                    name: "alternatives",
+                    limit: self.options.limits.alternatives as u64,
+                    unit: "classes of names",
+                    pointer: pointer(),
+                });
+            }
         }
-        Ok(classes)
+        Ok(classes
+            .into_iter()
+            .map(|(language, matched)| {
+                let view = ClassView { patterns: &patterns, matched: &matched };
+                (language, self.member_rule(&shape.rules, &shape.clauses, &view))
+            })
+            .collect())
     }
 
-    fn name_limit(&self, error: &DfaError, node: NodeId) -> GoalLimit {
-        GoalLimit::from_dfa(error, self.schema.node(node).pointer.clone())
+    /// Every language of names that an object's rules and clauses ask about, once, with the node it
+    /// is from.
+    fn patterns(&self, shape: &ObjectShape) -> Vec<(Arc<Dfa>, Option<NodeId>)> {
+        let mut patterns: Vec<(Arc<Dfa>, Option<NodeId>)> = Vec::new();
+        let mut push = |language: &Arc<Dfa>, owner| {
+            if !patterns.iter().any(|(known, _)| Arc::ptr_eq(known, language)) {
+                patterns.push((Arc::clone(language), owner));
+            }
+        };
+        let mut of_nodes = Vec::new();
+        for rule in &shape.rules {
+            match rule {
+                NameRule::Node(node) => of_nodes.push(*node),
+                NameRule::Names(language) => push(language, None),
+                NameRule::Unevaluated(nodes, _) => of_nodes.extend(nodes),
+            }
+        }
+        for (selector, _) in shape.clauses.iter().flat_map(|clause| &clause.atoms) {
+            match selector {
+                Selector::Name(_) => {}
+                Selector::Pattern(language) | Selector::Outside(language) => push(language, None),
+                Selector::Rest(node) => of_nodes.push(*node),
+                Selector::Unevaluated(nodes) => of_nodes.extend(nodes),
+            }
+        }
+        for node in of_nodes {
+            for (language, _) in
+                self.schema.node(node).object.as_deref().map_or(&[][..], |rule| &rule.patterns)
+            {
+                push(language, Some(node));
+            }
+        }
+        patterns
+    }
+}
+
+/// Whether members with names that are not declared may be needed to finish an object.
+pub(super) fn needs_extra_names(shape: &ObjectShape) -> bool {
+    let required = shape.is_required.iter().filter(|&&required| required).count() as u64;
+    shape.min_properties > required || !shape.clauses.is_empty()
+}
+
+/// The names of one class.
+struct ClassView<'a> {
+    patterns: &'a [(Arc<Dfa>, Option<NodeId>)],
+    matched: &'a [bool],
+}
+
+impl NameView for ClassView<'_> {
+    fn declared(&self) -> Option<&str> {
+        None
+    }
+
+    fn matches(&self, language: &Arc<Dfa>) -> bool {
+        self.patterns
+            .iter()
+            .zip(self.matched)
+            .any(|((pattern, _), matched)| *matched && Arc::ptr_eq(pattern, language))
     }
 }

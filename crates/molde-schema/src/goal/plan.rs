@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::options::Order;
 
-use super::names::ExtraNames;
-use super::{GoalId, GoalLimit, Goals, ObjectId, ObjectShape};
+use super::items::Bytes;
+use super::names::{ExtraNames, needs_extra_names};
+use super::{ChildOption, GoalId, GoalLimit, Goals, ObjectId, ObjectShape};
 
 /// How far an object has been written.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,6 +24,8 @@ pub(crate) struct Progress {
     pub(crate) pending: bool,
     /// Number of members, as far as it matters (see [`ObjectShape::saturate`]).
     pub(crate) count: u64,
+    /// The clauses that are met, as bits.
+    pub(crate) clauses: u32,
 }
 
 impl Progress {
@@ -32,12 +37,24 @@ impl Progress {
         }
     }
 
-    /// After the declared name `index`.
-    pub(crate) fn with_declared(&self, index: u32, shape: &ObjectShape, order: Order) -> Self {
+    /// After the declared name `index`, whose member counts for some clauses.
+    pub(crate) fn with_declared(
+        &self,
+        index: u32,
+        clauses: u32,
+        shape: &ObjectShape,
+        order: Order,
+    ) -> Self {
         let mut after = self.clone();
         after.count = shape.saturate(self.count + 1);
+        after.clauses |= clauses;
         match order {
-            Order::Schema => after.next = index + 1,
+            Order::Schema => {
+                after.next = index + 1;
+                if !shape.clauses.is_empty() {
+                    after.clauses |= shape.skipped(self.next, index);
+                }
+            }
             Order::Any => {
                 let at = self.seen.partition_point(|&seen| seen < index);
                 let mut seen = self.seen.to_vec();
@@ -49,12 +66,16 @@ impl Progress {
     }
 
     /// After a name that is not declared and whose text is recorded later.
-    pub(crate) fn with_pending(&self, shape: &ObjectShape, order: Order) -> Self {
+    pub(crate) fn with_pending(&self, clauses: u32, shape: &ObjectShape, order: Order) -> Self {
         let mut after = self.clone();
         after.pending = true;
         after.count = shape.saturate(self.count + 1);
+        after.clauses |= clauses;
         if order == Order::Schema {
             after.next = shape.names.len() as u32;
+            if !shape.clauses.is_empty() {
+                after.clauses |= shape.skipped(self.next, after.next);
+            }
         }
         after
     }
@@ -69,13 +90,29 @@ impl Progress {
         after.extras = extras.into();
         after
     }
+
+    /// The clauses that are not met if the object ends here.
+    pub(crate) fn unmet(&self, shape: &ObjectShape, order: Order) -> u32 {
+        if shape.clauses.is_empty() {
+            return 0;
+        }
+        let met = match order {
+            Order::Schema => shape.skipped(self.next, shape.names.len() as u32),
+            Order::Any => {
+                let is_absent = |index: &u32| self.seen.binary_search(index).is_err();
+                let absent = shape.clauses.iter().map(|clause| clause.absent.iter().any(is_absent));
+                absent.enumerate().fold(0, |met, (index, absent)| met | u32::from(absent) << index)
+            }
+        };
+        shape.all_clauses() & !(self.clauses | met)
+    }
 }
 
 /// A member that an object may be filled up with; declared names before others where both cost
 /// the same.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Candidate {
-    Declared(u32),
+    Declared(u32, GoalId),
     Extra(Member),
 }
 
@@ -93,87 +130,80 @@ impl Member {
     }
 }
 
+/// Steps in the search for members that meet all clauses, for one object.
+const CLAUSE_STEPS: usize = 20_000;
+
+/// What may be written in an object, with what it costs.
+struct Ways {
+    /// For each declared name that is open, the ways for its member to count.
+    declared: Vec<Vec<(ChildOption, u64)>>,
+    /// The same for each class of other names.
+    extras: Vec<Vec<(ChildOption, u64)>>,
+}
+
+impl Ways {
+    /// The cheapest way to write a member, and its cost.
+    fn cheapest(ways: &[(ChildOption, u64)]) -> Option<(u64, GoalId)> {
+        ways.iter().map(|(option, cost)| (*cost, option.goal)).min()
+    }
+}
+
 impl Goals {
     /// The members with which an object can be finished, in the order to write them; `None` if it
     /// cannot. As few members as possible, and among optional ones those with the shortest text.
     ///
     /// `bytes` gives the shortest text of a goal, `None` if it has none.
-    pub(crate) fn plan(
+    pub(super) fn plan(
         &mut self,
         id: ObjectId,
         progress: &Progress,
-        mut bytes: impl FnMut(GoalId) -> Option<u64>,
+        bytes: Bytes<'_>,
         extra: Option<&ExtraNames>,
-    ) -> Option<Vec<Member>> {
-        let order = self.options.order;
+    ) -> Result<Option<Vec<Member>>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
-        let mut required = Vec::new();
-        let mut optional = Vec::new();
-        for index in 0..shape.names.len() as u32 {
-            if !progress.is_open(index, order) {
-                continue;
-            }
-            let goal = shape.goals[index as usize];
-            match bytes(goal) {
-                Some(_) if shape.is_required[index as usize] => required.push(index),
-                Some(cost) => {
-                    let key = crate::text::quoted(&shape.names[index as usize]).len() as u64;
-                    optional.push((cost + key, index));
-                }
-                None if shape.is_required[index as usize] => return None,
-                None => {}
-            }
+        let order = self.options.order;
+        let priced = |options: &[ChildOption]| -> Vec<(ChildOption, u64)> {
+            options
+                .iter()
+                .filter_map(|option| bytes(option.goal).map(|cost| (*option, cost)))
+                .collect()
+        };
+        let mut ways = Ways { declared: Vec::new(), extras: Vec::new() };
+        for (index, &rule) in shape.members.iter().enumerate() {
+            let is_open = progress.is_open(index as u32, order);
+            let options = if is_open { priced(&self.options(rule, u32::MAX)?) } else { Vec::new() };
+            ways.declared.push(options);
         }
-        let count = progress.count + required.len() as u64;
-        if shape.max_properties.is_some_and(|max| count > max.max(progress.count)) {
-            return None;
+        for class in extra.iter().flat_map(|extra| &extra.classes) {
+            ways.extras.push(priced(&self.options(class.rule, u32::MAX)?));
         }
-        if shape.max_properties.is_some_and(|max| max < shape.min_properties) {
-            return None;
+        let unmet = shape.all_clauses() & !progress.clauses;
+        if unmet == 0 {
+            return Ok(fill(&shape, progress, order, &ways, extra, &Choice::default()));
         }
-        let missing = shape.min_properties.saturating_sub(count) as usize;
-        // Cheapest first, declared and other names alike: so every member costs less than the
-        // object it is in, which is what ends the writing of recursive values.
-        let mut candidates: Vec<(u64, Candidate)> = Vec::new();
-        if missing > 0 {
-            candidates.extend(optional.into_iter().map(|(cost, i)| (cost, Candidate::Declared(i))));
-            if let Some(extra) = extra {
-                // A name whose text is not recorded may be any of them: one more, and the longest.
-                let unknown = usize::from(progress.pending);
-                let fresh =
-                    extra.fresh(missing + unknown, None, |name| is_taken(name, &shape, progress));
-                for (name, class) in fresh.into_iter().skip(unknown) {
-                    let Ok(name) = String::from_utf8(name) else { continue };
-                    let goal = extra.classes[class].goal;
-                    let Some(value) = bytes(goal) else { continue };
-                    let member = Member { name: name.into_boxed_str(), goal };
-                    candidates.push((value + member.key_bytes(), Candidate::Extra(member)));
-                }
-            }
+        let fresh = extra.map_or_else(Vec::new, |extra| {
+            fresh_names(extra, shape.clauses.len(), &shape, progress)
+        });
+        let mut search = ClauseSearch {
+            shape: &shape,
+            progress,
+            order,
+            ways: &ways,
+            extra,
+            steps: 0,
+            best: None,
+            fresh,
+        };
+        search.run(unmet, Choice::default());
+        if search.best.is_none() && search.steps > CLAUSE_STEPS {
+            return Err(GoalLimit {
+                name: "clause_steps",
+                limit: CLAUSE_STEPS as u64,
+                unit: "steps",
+                pointer: String::new(),
+            });
         }
-        candidates.sort();
-        candidates.truncate(missing);
-        if candidates.len() < missing {
-            return None;
-        }
-        let mut declared: Vec<u32> = required;
-        let mut extras = Vec::new();
-        for (_, candidate) in candidates {
-            match candidate {
-                Candidate::Declared(index) => declared.push(index),
-                Candidate::Extra(member) => extras.push(member),
-            }
-        }
-        declared.sort_unstable();
-        let mut members: Vec<Member> = declared
-            .into_iter()
-            .map(|index| Member {
-                name: shape.names[index as usize].clone(),
-                goal: shape.goals[index as usize],
-            })
-            .collect();
-        members.extend(extras);
-        Some(members)
+        Ok(search.best.map(|(_, members)| members))
     }
 
     /// [`plan`](Self::plan) with what is known for certain, once every goal can be solved.
@@ -181,33 +211,55 @@ impl Goals {
         &mut self,
         id: ObjectId,
         progress: &Progress,
-    ) -> Result<Option<Vec<Member>>, GoalLimit> {
+    ) -> Result<Option<Arc<[Member]>>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
         if !shape.is_bounded() {
             // Only what is required is missing, and whether that has a value was decided when the
             // object itself was solved.
-            return Ok(Some(required_members(&shape, progress, self.options.order)));
+            return Ok(Some(self.required_members(&shape, progress).into()));
         }
-        let costs = self.member_costs(id)?;
-        let extra =
-            if shape.min_properties > progress.count { Some(self.extra_names(id)?) } else { None };
-        let mut lookup: rustc_hash::FxHashMap<GoalId, Option<u64>> =
-            shape.goals.iter().copied().zip(costs.iter().copied()).collect();
+        let key = (id, progress.clone());
+        if let Some(known) = self.plans.get(&key) {
+            return Ok(known.clone());
+        }
+        let mut lookup: FxHashMap<GoalId, Option<u64>> = FxHashMap::default();
+        for (index, &rule) in shape.members.iter().enumerate() {
+            for option in self.options(rule, u32::MAX)?.iter() {
+                let cost = match self.shortest(option.goal) {
+                    Err(limit) if shape.is_required[index] => return Err(limit),
+                    // An optional member that is beyond a limit is never needed.
+                    Err(_) => None,
+                    Ok(cost) => cost,
+                };
+                lookup.insert(option.goal, cost);
+            }
+        }
+        let extra = if shape.min_properties > progress.count || !shape.clauses.is_empty() {
+            Some(self.extra_names(id)?)
+        } else {
+            None
+        };
         for class in extra.iter().flat_map(|extra| &extra.classes) {
-            lookup.insert(class.goal, Some(class.value_bytes));
+            for option in self.options(class.rule, u32::MAX)?.iter() {
+                lookup.insert(option.goal, self.shortest(option.goal)?);
+            }
         }
-        Ok(self.plan(id, progress, |goal| lookup.get(&goal).copied().flatten(), extra.as_deref()))
+        let bytes = |goal: GoalId| lookup.get(&goal).copied().flatten();
+        let plan = self.plan(id, progress, &bytes, extra.as_deref())?.map(Arc::from);
+        self.plans.insert(key, plan.clone());
+        Ok(plan)
     }
 
     /// The shortest values of an object's declared members; `None` for a member that can have none,
-    /// and whose name is therefore never written.
+    /// and whose name is therefore never written. For objects without clauses.
     pub(crate) fn member_costs(&mut self, id: ObjectId) -> Result<Arc<[Option<u64>]>, GoalLimit> {
         if let Some(known) = &self.member_costs[id.0 as usize] {
             return Ok(Arc::clone(known));
         }
         let shape = Arc::clone(self.object(id));
-        let mut costs = Vec::with_capacity(shape.goals.len());
-        for (&goal, &required) in shape.goals.iter().zip(&shape.is_required) {
+        let mut costs = Vec::with_capacity(shape.names.len());
+        for (&rule, &required) in shape.members.iter().zip(&shape.is_required) {
+            let goal = self.base_goal(rule);
             match self.shortest(goal) {
                 Err(limit) if required => return Err(limit),
                 // An optional member that is beyond a limit is never offered; the object is not
@@ -220,22 +272,300 @@ impl Goals {
         self.member_costs[id.0 as usize] = Some(Arc::clone(&costs));
         Ok(costs)
     }
+
+    /// The goals that decide whether and how an object can be finished.
+    pub(super) fn member_goals(&mut self, id: ObjectId) -> Result<Vec<GoalId>, GoalLimit> {
+        let shape = Arc::clone(self.object(id));
+        let mut needed = Vec::new();
+        if !needs_extra_names(&shape) {
+            for (&rule, &required) in shape.members.iter().zip(&shape.is_required) {
+                if required {
+                    needed.push(self.base_goal(rule));
+                }
+            }
+            return Ok(needed);
+        }
+        let classes = self.name_classes(id)?.into_iter().map(|(_, rule)| rule);
+        for rule in shape.members.iter().copied().chain(classes) {
+            needed.extend(self.options(rule, u32::MAX)?.iter().map(|option| option.goal));
+        }
+        Ok(needed)
+    }
+
+    /// The required members that have not been written. O(their number) under [`Order::Schema`].
+    fn required_members(&mut self, shape: &ObjectShape, progress: &Progress) -> Vec<Member> {
+        let order = self.options.order;
+        let end = shape.names.len() as u32;
+        let first = if order == Order::Schema { progress.next } else { 0 };
+        let mut members = Vec::new();
+        let mut index = shape.next_required[first as usize];
+        while index < end {
+            if progress.is_open(index, order) {
+                let name = shape.names[index as usize].clone();
+                let goal = self.base_goal(shape.members[index as usize]);
+                members.push(Member { name, goal });
+            }
+            index = shape.next_required[index as usize + 1];
+        }
+        members
+    }
 }
 
-/// The required members that have not been written. O(their number) under [`Order::Schema`].
-fn required_members(shape: &ObjectShape, progress: &Progress, order: Order) -> Vec<Member> {
-    let end = shape.names.len() as u32;
-    let first = if order == Order::Schema { progress.next } else { 0 };
-    let mut members = Vec::new();
-    let mut index = shape.next_required[first as usize];
-    while index < end {
-        if progress.is_open(index, order) {
-            let name = shape.names[index as usize].clone();
-            members.push(Member { name, goal: shape.goals[index as usize] });
+/// What has been chosen in order to meet clauses.
+#[derive(Debug, Clone, Default)]
+struct Choice {
+    /// Declared members with the option each is written with.
+    declared: Vec<(u32, ChildOption)>,
+    /// Other members: class, number among the fresh names of that class, option.
+    extras: Vec<(usize, usize, ChildOption)>,
+    /// Declared names that are left out.
+    avoided: Vec<u32>,
+}
+
+/// Looks for the cheapest members that meet all clauses: branch and bound over the ways to meet
+/// the first clause that is not met.
+struct ClauseSearch<'a> {
+    shape: &'a ObjectShape,
+    progress: &'a Progress,
+    order: Order,
+    ways: &'a Ways,
+    extra: Option<&'a ExtraNames>,
+    steps: usize,
+    best: Option<(u64, Vec<Member>)>,
+    /// Names of each class that may be written.
+    fresh: Vec<Vec<Box<str>>>,
+}
+
+impl ClauseSearch<'_> {
+    fn run(&mut self, unmet: u32, choice: Choice) {
+        self.steps += 1;
+        if self.steps > CLAUSE_STEPS {
+            return;
         }
-        index = shape.next_required[index as usize + 1];
+        if unmet == 0 {
+            let with = WithFresh { fresh: &self.fresh, choice: &choice };
+            let members = with.fill(self.shape, self.progress, self.order, self.ways, self.extra);
+            if let Some(members) = members {
+                let costs = members.iter().map(|member| self.cost(member) + member.key_bytes() + 2);
+                let cost = costs.sum();
+                if self.best.as_ref().is_none_or(|(best, _)| cost < *best) {
+                    self.best = Some((cost, members));
+                }
+            }
+            return;
+        }
+        let index = unmet.trailing_zeros();
+        let bit = 1 << index;
+        let shape = self.shape;
+        for &name in &shape.clauses[index as usize].absent {
+            let open = self.progress.is_open(name, self.order);
+            // Under schema order a name that was passed over has met its clause already.
+            if open
+                && !shape.is_required[name as usize]
+                && !choice.declared.iter().any(|(chosen, _)| *chosen == name)
+            {
+                let mut choice = choice.clone();
+                if !choice.avoided.contains(&name) {
+                    choice.avoided.push(name);
+                }
+                self.run(unmet & !bit, choice);
+            }
+        }
+        for name in 0..shape.names.len() as u32 {
+            if !self.progress.is_open(name, self.order) || choice.avoided.contains(&name) {
+                continue;
+            }
+            let chosen = choice.declared.iter().position(|(chosen, _)| *chosen == name);
+            let so_far = chosen.map_or(0, |at| choice.declared[at].1.counts);
+            for (option, _) in &self.ways.declared[name as usize] {
+                // A member that was chosen for one clause may be changed to meet this one as well.
+                if option.counts & bit == 0 || option.counts & so_far != so_far {
+                    continue;
+                }
+                let mut choice = choice.clone();
+                match chosen {
+                    Some(at) => choice.declared[at].1 = *option,
+                    None => choice.declared.push((name, *option)),
+                }
+                self.run(unmet & !option.counts, choice);
+            }
+        }
+        for (class, options) in self.ways.extras.iter().enumerate() {
+            let used = choice.extras.iter().filter(|(used, ..)| *used == class).count();
+            for (at, (_, _, known)) in choice.extras.iter().enumerate() {
+                if choice.extras[at].0 != class {
+                    continue;
+                }
+                for (option, _) in options {
+                    if option.counts & bit != 0 && option.counts & known.counts == known.counts {
+                        let mut choice = choice.clone();
+                        choice.extras[at].2 = *option;
+                        self.run(unmet & !option.counts, choice);
+                    }
+                }
+            }
+            if used >= self.fresh.get(class).map_or(0, Vec::len) {
+                continue;
+            }
+            for (option, _) in options {
+                if option.counts & bit != 0 {
+                    let mut choice = choice.clone();
+                    choice.extras.push((class, used, *option));
+                    self.run(unmet & !option.counts, choice);
+                }
+            }
+        }
     }
-    members
+}
+
+impl ClauseSearch<'_> {
+    fn cost(&self, member: &Member) -> u64 {
+        let all = self.ways.declared.iter().chain(&self.ways.extras).flatten();
+        all.filter(|(option, _)| option.goal == member.goal)
+            .map(|(_, cost)| *cost)
+            .min()
+            .unwrap_or(0)
+    }
+}
+
+/// A choice with the names of its extra members.
+struct WithFresh<'a> {
+    fresh: &'a [Vec<Box<str>>],
+    choice: &'a Choice,
+}
+
+impl WithFresh<'_> {
+    fn fill(
+        &self,
+        shape: &ObjectShape,
+        progress: &Progress,
+        order: Order,
+        ways: &Ways,
+        extra: Option<&ExtraNames>,
+    ) -> Option<Vec<Member>> {
+        let own: Vec<Member> = self
+            .choice
+            .extras
+            .iter()
+            .map(|(class, at, option)| Member {
+                name: self.fresh[*class][*at].clone(),
+                goal: option.goal,
+            })
+            .collect();
+        let mut written = progress.clone();
+        for member in &own {
+            written = written.recorded(&member.name);
+        }
+        written.pending = progress.pending;
+        written.count = progress.count + own.len() as u64;
+        let mut members = fill(shape, &written, order, ways, extra, self.choice)?;
+        members.extend(own);
+        Some(members)
+    }
+}
+
+/// Adds what is required to a choice, and members up to the least number of them.
+fn fill(
+    shape: &ObjectShape,
+    progress: &Progress,
+    order: Order,
+    ways: &Ways,
+    extra: Option<&ExtraNames>,
+    choice: &Choice,
+) -> Option<Vec<Member>> {
+    let mut declared: Vec<(u32, GoalId)> = Vec::new();
+    let mut optional = Vec::new();
+    for index in 0..shape.names.len() as u32 {
+        if !progress.is_open(index, order) {
+            continue;
+        }
+        if let Some((_, option)) = choice.declared.iter().find(|(chosen, _)| *chosen == index) {
+            declared.push((index, option.goal));
+            continue;
+        }
+        match Ways::cheapest(&ways.declared[index as usize]) {
+            Some((_, goal)) if shape.is_required[index as usize] => declared.push((index, goal)),
+            Some((cost, goal)) if !choice.avoided.contains(&index) => {
+                let key = crate::text::quoted(&shape.names[index as usize]).len() as u64;
+                optional.push((cost + key, index, goal));
+            }
+            None if shape.is_required[index as usize] => return None,
+            Some(_) | None => {}
+        }
+    }
+    let count = progress.count + declared.len() as u64;
+    if shape.max_properties.is_some_and(|max| count > max.max(progress.count)) {
+        return None;
+    }
+    if shape.max_properties.is_some_and(|max| max < shape.min_properties) {
+        return None;
+    }
+    if !choice.extras.is_empty() && shape.max_properties.is_some_and(|max| count > max) {
+        return None;
+    }
+    let missing = shape.min_properties.saturating_sub(count) as usize;
+    // Cheapest first, declared and other names alike: so every member costs less than the
+    // object it is in, which is what ends the writing of recursive values.
+    let mut candidates: Vec<(u64, Candidate)> = Vec::new();
+    if missing > 0 {
+        candidates.extend(
+            optional
+                .into_iter()
+                .map(|(cost, index, goal)| (cost, Candidate::Declared(index, goal))),
+        );
+        if let Some(extra) = extra {
+            for (class, names) in
+                fresh_names(extra, missing, shape, progress).into_iter().enumerate()
+            {
+                let Some((value, goal)) = Ways::cheapest(&ways.extras[class]) else { continue };
+                for name in names {
+                    let member = Member { name, goal };
+                    candidates.push((value + member.key_bytes(), Candidate::Extra(member)));
+                }
+            }
+        }
+    }
+    candidates.sort();
+    candidates.truncate(missing);
+    if candidates.len() < missing {
+        return None;
+    }
+    let mut extras = Vec::new();
+    for (_, candidate) in candidates {
+        match candidate {
+            Candidate::Declared(index, goal) => declared.push((index, goal)),
+            Candidate::Extra(member) => extras.push(member),
+        }
+    }
+    declared.sort_unstable();
+    let mut members: Vec<Member> = declared
+        .into_iter()
+        .map(|(index, goal)| Member { name: shape.names[index as usize].clone(), goal })
+        .collect();
+    members.extend(extras);
+    Some(members)
+}
+
+/// Up to `count` names of each class that are free to be written.
+fn fresh_names(
+    extra: &ExtraNames,
+    count: usize,
+    shape: &ObjectShape,
+    progress: &Progress,
+) -> Vec<Vec<Box<str>>> {
+    // A name whose text is not recorded may be any of them: one more, and the longest.
+    let unknown = usize::from(progress.pending);
+    let mut fresh = vec![Vec::new(); extra.classes.len()];
+    for (name, class) in extra.fresh(count + unknown, None, |name| is_taken(name, shape, progress))
+    {
+        if let Ok(name) = String::from_utf8(name) {
+            fresh[class].push(name.into_boxed_str());
+        }
+    }
+    for names in &mut fresh {
+        names.drain(..unknown.min(names.len()));
+    }
+    fresh
 }
 
 /// Whether a name is declared or has been written already.

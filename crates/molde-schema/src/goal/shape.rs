@@ -5,10 +5,12 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::dfa::{Dfa, DfaError, DfaLimits, Lengths};
-use crate::ir::{ArrayRule, NodeId, ObjectRule};
+use crate::ir::{ALWAYS, ArrayRule, Demand, NodeId, ObjectRule};
 use crate::text::escape_into;
 
-use super::{GoalId, Goals};
+use super::partial::{ArrayRules, Clause, ItemAtom, ItemCounter, ObjectRules, Selector, least};
+use super::rule::{ChildRule, RuleId, Wanted};
+use super::{ArrayId, GoalId, GoalLimit, Goals, ObjectId};
 
 /// A string: a language of decoded contents and a number of code points.
 #[derive(Debug)]
@@ -57,6 +59,13 @@ impl StringShape {
         let shape = Self { language, min_length, max_length, lengths, is_free };
         let start = shape.language.start();
         Ok(shape.is_live(start, 0).then_some(shape))
+    }
+
+    /// Whether there are infinitely many strings, or so many that no array can hold them.
+    pub(super) fn is_endless(&self) -> bool {
+        let many = self.max_length.is_none_or(|max| max >= 3);
+        many && (self.language.is_universal()
+            || self.max_length.is_none() && self.language.count_up_to(u64::MAX) == u64::MAX)
     }
 
     /// Whether a state of the language, reached with `count` code points, can still end well.
@@ -132,42 +141,123 @@ fn readable(lo: u8, hi: u8) -> u8 {
         .unwrap_or(if lo < b' ' { b' '.min(hi) } else { lo })
 }
 
-/// An array: a goal for each item, and a number of items.
+/// Counters or clauses that one container can have: more than any schema in use needs.
+const MAX_COUNTERS: usize = 24;
+
+/// An array: what each item must satisfy, a number of items, and counters of items of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ArrayShape {
-    pub(crate) prefix: Box<[GoalId]>,
-    pub(crate) items: GoalId,
+    pub(crate) prefix: Box<[RuleId]>,
+    pub(crate) items: RuleId,
     pub(crate) min_items: u64,
     pub(crate) max_items: Option<u64>,
+    /// The least and the greatest count of each counter.
+    pub(crate) counters: Box<[(u64, Option<u64>)]>,
+    /// No two items are equal.
+    pub(crate) is_unique: bool,
 }
 
 impl ArrayShape {
-    pub(super) fn merge(goals: &mut Goals, nodes: &[NodeId]) -> Self {
+    fn merge(goals: &mut Goals, rules: &ArrayRules, pointer: &str) -> Result<Self, GoalLimit> {
         let schema = Arc::clone(&goals.schema);
-        let rules: Vec<&ArrayRule> =
-            nodes.iter().filter_map(|&node| schema.node(node).array.as_deref()).collect();
-        let prefix_len = rules.iter().map(|rule| rule.prefix.len()).max().unwrap_or(0);
-        let prefix = (0..prefix_len)
-            .map(|at| {
-                goals.goal(
-                    rules.iter().filter_map(|rule| rule.prefix.get(at).copied().or(rule.items)),
-                )
-            })
-            .collect();
-        Self {
-            prefix,
-            items: goals.goal(rules.iter().filter_map(|rule| rule.items)),
-            min_items: rules.iter().map(|rule| rule.min_items).max().unwrap_or(0),
-            max_items: rules.iter().filter_map(|rule| rule.max_items).min(),
+        let nodes: Vec<&ArrayRule> =
+            rules.nodes.iter().filter_map(|&node| schema.node(node).array.as_deref()).collect();
+        let mut counters: Vec<ItemCounter> = Vec::new();
+        let mut is_unique = false;
+        if !goals.is_upper {
+            counters.extend(rules.counters.iter().cloned());
+            is_unique = nodes.iter().any(|rule| rule.unique);
+            for contains in nodes.iter().filter_map(|rule| rule.contains) {
+                let demand = Demand::holds(contains.node);
+                let counter = ItemCounter {
+                    atoms: vec![ItemAtom { from: 0, to: None, demand }],
+                    min: contains.min,
+                    max: contains.max,
+                };
+                if (counter.min, counter.max) != (0, None) && !counters.contains(&counter) {
+                    counters.push(counter);
+                }
+            }
         }
+        // What is left by `unevaluatedItems`: from a position on, what no `contains` has found.
+        let mut rest: Vec<(u64, Demand)> = Vec::new();
+        for scope in &rules.scopes {
+            let evaluators: Vec<&ArrayRule> =
+                scope.nodes.iter().filter_map(|&node| schema.node(node).array.as_deref()).collect();
+            if scope.is_complete || evaluators.iter().any(|rule| rule.items.is_some()) {
+                if scope.is_violated {
+                    counters.push(ItemCounter { atoms: Vec::new(), min: 1, max: None });
+                }
+                continue;
+            }
+            let from = evaluators.iter().map(|rule| rule.prefix.len()).max().unwrap_or(0) as u64;
+            let found = evaluators.iter().filter_map(|rule| rule.contains);
+            let choice = goals.any_of(
+                found.filter(|contains| contains.evaluates).map(|contains| contains.node),
+                scope.rest,
+            );
+            if scope.is_violated {
+                let atoms = vec![ItemAtom { from, to: None, demand: Demand::fails(choice) }];
+                counters.push(ItemCounter { atoms, min: 1, max: None });
+            } else {
+                rest.push((from, Demand::holds(choice)));
+            }
+        }
+        if counters.len() > MAX_COUNTERS {
+            return Err(too_many("counters", MAX_COUNTERS, "counters of items", pointer));
+        }
+        let ends = counters.iter().flat_map(|counter| &counter.atoms);
+        let prefix_len = nodes
+            .iter()
+            .map(|rule| rule.prefix.len() as u64)
+            .chain(ends.map(|atom| atom.to.unwrap_or(atom.from)))
+            .chain(rest.iter().map(|(from, _)| *from))
+            .max()
+            .unwrap_or(0);
+        let mut rule = |at: u64| {
+            let base = nodes
+                .iter()
+                .filter_map(|rule| {
+                    let own = usize::try_from(at).ok().and_then(|at| rule.prefix.get(at)).copied();
+                    own.or(rule.items).map(Demand::holds)
+                })
+                .chain(rest.iter().filter(|(from, _)| at >= *from).map(|(_, demand)| *demand));
+            let wanted = counters.iter().enumerate().filter_map(|(index, counter)| {
+                let inside = |atom: &&ItemAtom| at >= atom.from && atom.to.is_none_or(|to| at < to);
+                let atom = counter.atoms.iter().find(inside)?;
+                Some(Wanted {
+                    bit: 1 << index,
+                    demands: Box::new([atom.demand]),
+                    is_exact: counter.max.is_some(),
+                })
+            });
+            goals.rule(ChildRule { base: base.collect(), wanted: wanted.collect() })
+        };
+        Ok(Self {
+            prefix: (0..prefix_len).map(&mut rule).collect(),
+            items: rule(prefix_len),
+            min_items: nodes
+                .iter()
+                .map(|rule| rule.min_items)
+                .fold(rules.min_items, std::cmp::Ord::max),
+            max_items: nodes.iter().map(|rule| rule.max_items).fold(rules.max_items, least),
+            counters: counters.iter().map(|counter| (counter.min, counter.max)).collect(),
+            is_unique,
+        })
     }
 
-    /// The goal of the item at `index`.
-    pub(crate) fn goal(&self, index: u64) -> GoalId {
+    /// What the item at `index` must be.
+    pub(crate) fn rule(&self, index: u64) -> RuleId {
         usize::try_from(index)
             .ok()
-            .and_then(|index| self.prefix.get(index).copied())
+            .and_then(|index| self.prefix.get(index))
+            .copied()
             .unwrap_or(self.items)
+    }
+
+    /// Whether the next item depends on those before it by more than their number.
+    pub(crate) fn remembers(&self) -> bool {
+        self.is_unique || !self.counters.is_empty()
     }
 
     /// The count to carry on: where all further items are alike, it no longer matters.
@@ -179,44 +269,282 @@ impl ArrayShape {
     }
 }
 
-/// An object: a goal for each declared name, rules for all other names, and a number of members.
+fn too_many(name: &'static str, limit: usize, unit: &'static str, pointer: &str) -> GoalLimit {
+    GoalLimit { name, limit: limit as u64, unit, pointer: pointer.to_owned() }
+}
+
+/// An object: what each declared member must satisfy, rules for all other names, a number of
+/// members, and clauses.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectShape {
     /// Declared names in the order in which they are written, then required names that no schema
-    /// declares.
+    /// declares, then names that only a clause knows.
     pub(crate) names: Box<[Box<str>]>,
-    pub(crate) goals: Box<[GoalId]>,
+    /// What the member of each name must be.
+    pub(crate) members: Box<[RuleId]>,
     pub(crate) is_required: Box<[bool]>,
     /// For each index, and one past the last, the first required one that is not before it;
     /// `names.len()` if there is none.
     pub(crate) next_required: Box<[u32]>,
     /// Indices of `names` in byte order of the names.
     pub(crate) sorted: Box<[u32]>,
-    /// Nodes that have something to say about other names.
-    pub(super) extra_rules: Box<[NodeId]>,
+    /// What has something to say about other names.
+    pub(super) rules: Box<[NameRule]>,
+    pub(crate) clauses: Box<[ClauseShape]>,
     pub(crate) min_properties: u64,
     pub(crate) max_properties: Option<u64>,
 }
 
+/// A condition of which at least one part must be met by the time the object ends.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ClauseShape {
+    /// A member of this kind meets it.
+    pub(super) atoms: Box<[(Selector, Demand)]>,
+    /// So does the absence of one of these names, ascending.
+    pub(crate) absent: Box<[u32]>,
+}
+
+/// A rule for members by name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum NameRule {
+    /// `properties`, `patternProperties` and `additionalProperties` of a node.
+    Node(NodeId),
+    /// The names that are allowed at all.
+    Names(Arc<Dfa>),
+    /// What members that none of the nodes evaluates must satisfy.
+    Unevaluated(Box<[NodeId]>, NodeId),
+}
+
+/// One name, or many names that all rules treat alike.
+pub(super) trait NameView {
+    /// The name, if it is one that is declared.
+    fn declared(&self) -> Option<&str>;
+    /// Whether it is in a language.
+    fn matches(&self, language: &Arc<Dfa>) -> bool;
+}
+
+impl NameView for &str {
+    fn declared(&self) -> Option<&str> {
+        Some(self)
+    }
+
+    fn matches(&self, language: &Arc<Dfa>) -> bool {
+        language.accepts(self)
+    }
+}
+
+impl Goals {
+    /// The array of these rules; `None` if nothing can satisfy them.
+    pub(super) fn array_alternative(
+        &mut self,
+        rules: &ArrayRules,
+        goal: GoalId,
+    ) -> Result<Option<ArrayId>, GoalLimit> {
+        let pointer = self.pointer(goal);
+        if rules.repeats && !self.is_upper {
+            return Err(GoalLimit {
+                name: "negated_unique_items",
+                limit: 0,
+                unit: "negations of `uniqueItems`",
+                pointer,
+            });
+        }
+        let shape = ArrayShape::merge(self, rules, &pointer)?;
+        let is_empty = |(min, max): (u64, Option<u64>)| max.is_some_and(|max| max < min);
+        if is_empty((shape.min_items, shape.max_items))
+            || shape.counters.iter().any(|&bounds| is_empty(bounds))
+        {
+            return Ok(None);
+        }
+        let (index, _) = self.arrays.insert_full(Arc::new(shape));
+        Ok(Some(ArrayId(index as u32)))
+    }
+
+    /// The object of these rules; `None` if nothing can satisfy them.
+    pub(super) fn object_alternative(
+        &mut self,
+        rules: &ObjectRules,
+        goal: GoalId,
+    ) -> Result<Option<ObjectId>, GoalLimit> {
+        let pointer = self.pointer(goal);
+        let shape = ObjectShape::merge(self, rules, &pointer)?;
+        if shape.max_properties.is_some_and(|max| max < shape.min_properties) {
+            return Ok(None);
+        }
+        let (index, new) = self.objects.insert_full(Arc::new(shape));
+        if new {
+            self.extra_names.push(None);
+            self.member_costs.push(None);
+        }
+        Ok(Some(ObjectId(index as u32)))
+    }
+
+    /// A node that is satisfied by what satisfies one of `nodes` or `last`.
+    fn any_of(&mut self, nodes: impl Iterator<Item = NodeId>, last: NodeId) -> NodeId {
+        let mut branches: Vec<NodeId> = nodes.collect();
+        if branches.is_empty() {
+            return last;
+        }
+        branches.push(last);
+        if let Some(&known) = self.choices.get(branches.as_slice()) {
+            return known;
+        }
+        let schema = Arc::make_mut(&mut self.schema);
+        let pointer = schema.node(last).pointer.clone();
+        let mut node = crate::ir::Node::of_types(pointer, crate::ir::TypeSet::ALL);
+        node.applicators.push(crate::ir::Applicator::Any(branches.clone()));
+        schema.nodes.push(node);
+        let id = NodeId(schema.nodes.len() as u32 - 1);
+        self.choices.insert(branches.into(), id);
+        id
+    }
+
+    /// What a member must satisfy whatever it counts for.
+    fn member_demands(&self, rules: &[NameRule], name: &impl NameView) -> Vec<Demand> {
+        let mut demands = Vec::new();
+        for rule in rules {
+            match rule {
+                NameRule::Node(node) => {
+                    if let Some(rule) = self.schema.node(*node).object.as_deref() {
+                        demands.extend(applicable(rule, name).into_iter().map(Demand::holds));
+                    }
+                }
+                NameRule::Names(language) => {
+                    if !name.matches(language) {
+                        demands.push(Demand::fails(ALWAYS));
+                    }
+                }
+                NameRule::Unevaluated(nodes, rest) => {
+                    if !nodes.iter().any(|&node| self.evaluates(node, name)) {
+                        demands.push(Demand::holds(*rest));
+                    }
+                }
+            }
+        }
+        demands
+    }
+
+    /// What a member must be.
+    pub(super) fn member_rule(
+        &mut self,
+        rules: &[NameRule],
+        clauses: &[ClauseShape],
+        name: &impl NameView,
+    ) -> RuleId {
+        let base = self.member_demands(rules, name).into();
+        let mut wanted = Vec::new();
+        for (index, clause) in clauses.iter().enumerate() {
+            let mut demands: Vec<Demand> = Vec::new();
+            for (selector, demand) in &clause.atoms {
+                if self.selects(selector, name) && !demands.contains(demand) {
+                    demands.push(*demand);
+                }
+            }
+            if !demands.is_empty() {
+                let demands = demands.into();
+                wanted.push(Wanted { bit: 1 << index, demands, is_exact: false });
+            }
+        }
+        self.rule(ChildRule { base, wanted: wanted.into() })
+    }
+
+    fn selects(&self, selector: &Selector, name: &impl NameView) -> bool {
+        match selector {
+            Selector::Name(own) => name.declared() == Some(own),
+            Selector::Pattern(language) => name.matches(language),
+            Selector::Outside(language) => !name.matches(language),
+            Selector::Rest(node) => self
+                .schema
+                .node(*node)
+                .object
+                .as_deref()
+                .is_some_and(|rule| is_additional(rule, name)),
+            Selector::Unevaluated(nodes) => !nodes.iter().any(|&node| self.evaluates(node, name)),
+        }
+    }
+
+    /// Whether a node's object rules evaluate a member.
+    fn evaluates(&self, node: NodeId, name: &impl NameView) -> bool {
+        self.schema
+            .node(node)
+            .object
+            .as_deref()
+            .is_some_and(|rule| rule.additional.is_some() || !is_additional(rule, name))
+    }
+}
+
 impl ObjectShape {
-    pub(super) fn merge(goals: &mut Goals, nodes: &[NodeId]) -> Self {
+    fn merge(goals: &mut Goals, rules: &ObjectRules, pointer: &str) -> Result<Self, GoalLimit> {
         let schema = Arc::clone(&goals.schema);
-        let rules: Vec<&ObjectRule> =
-            nodes.iter().filter_map(|&node| schema.node(node).object.as_deref()).collect();
+        let nodes: Vec<&ObjectRule> =
+            rules.nodes.iter().filter_map(|&node| schema.node(node).object.as_deref()).collect();
+        let mut name_rules: Vec<NameRule> =
+            rules.nodes.iter().map(|&n| NameRule::Node(n)).collect();
+        for names in nodes.iter().filter_map(|rule| rule.names) {
+            let language = goals.name_language(names)?;
+            if !language.is_universal() {
+                name_rules.push(NameRule::Names(language));
+            }
+        }
+        let mut clauses: Vec<Clause> = Vec::new();
+        if !goals.is_upper {
+            clauses.extend(rules.clauses.iter().cloned());
+        }
+        for scope in &rules.scopes {
+            let nodes: Box<[NodeId]> = scope.nodes.clone().into();
+            match (scope.is_complete, scope.is_violated) {
+                (true, false) => {}
+                // Nothing is left that could violate it: a clause that is never met.
+                (true, true) => clauses.push(Clause { atoms: Vec::new(), absent: Vec::new() }),
+                (false, true) => clauses.push(Clause {
+                    atoms: vec![(Selector::Unevaluated(nodes), Demand::fails(scope.rest))],
+                    absent: Vec::new(),
+                }),
+                (false, false) => name_rules.push(NameRule::Unevaluated(nodes, scope.rest)),
+            }
+        }
+        if clauses.len() > MAX_COUNTERS {
+            return Err(too_many("clauses", MAX_COUNTERS, "conditions on an object", pointer));
+        }
         let mut declared: IndexMap<&str, bool> = IndexMap::new();
-        for rule in &rules {
-            for name in rule.properties.keys() {
+        for name in nodes.iter().flat_map(|rule| rule.properties.keys()) {
+            declared.entry(name).or_insert(false);
+        }
+        for name in nodes.iter().flat_map(|rule| &rule.required) {
+            declared.insert(name, true);
+        }
+        for clause in &clauses {
+            for (selector, _) in &clause.atoms {
+                let (own, nodes): (_, &[NodeId]) = match selector {
+                    Selector::Name(name) => (Some(&**name), &[]),
+                    Selector::Rest(node) => (None, std::slice::from_ref(node)),
+                    Selector::Unevaluated(nodes) => (None, nodes),
+                    Selector::Pattern(_) | Selector::Outside(_) => (None, &[]),
+                };
+                let of_nodes = nodes
+                    .iter()
+                    .filter_map(|&node| schema.node(node).object.as_deref())
+                    .flat_map(|rule| rule.properties.keys().map(|name| &**name));
+                for name in own.into_iter().chain(of_nodes) {
+                    declared.entry(name).or_insert(false);
+                }
+            }
+            for name in &clause.absent {
                 declared.entry(name).or_insert(false);
             }
         }
-        for name in rules.iter().flat_map(|rule| &rule.required) {
-            declared.insert(name, true);
-        }
-        let mut list = Vec::with_capacity(declared.len());
-        for name in declared.keys() {
-            let applicable = rules.iter().flat_map(|rule| applicable(rule, name));
-            list.push(goals.goal(applicable.collect::<Vec<_>>()));
-        }
+        let clauses: Box<[ClauseShape]> = clauses
+            .iter()
+            .map(|clause| {
+                let position = |name: &Box<str>| declared.get_index_of(&**name).map(|at| at as u32);
+                let mut absent: Vec<u32> = clause.absent.iter().filter_map(position).collect();
+                absent.sort_unstable();
+                absent.dedup();
+                ClauseShape { atoms: clause.atoms.clone().into(), absent: absent.into() }
+            })
+            .collect();
+        let members: Box<[RuleId]> =
+            declared.keys().map(|name| goals.member_rule(&name_rules, &clauses, name)).collect();
         let names: Box<[Box<str>]> = declared.keys().map(|&name| name.into()).collect();
         let mut sorted: Box<[u32]> = (0..names.len() as u32).collect();
         sorted.sort_by(|&a, &b| names[a as usize].cmp(&names[b as usize]));
@@ -226,26 +554,48 @@ impl ObjectShape {
             next_required[index] =
                 if is_required[index] { index as u32 } else { next_required[index + 1] };
         }
-        Self {
-            goals: list.into(),
+        name_rules.retain(|rule| match rule {
+            NameRule::Node(node) => schema
+                .node(*node)
+                .object
+                .as_deref()
+                .is_some_and(|rule| rule.additional.is_some() || !rule.patterns.is_empty()),
+            _ => true,
+        });
+        Ok(Self {
+            members,
             is_required,
             next_required: next_required.into(),
             sorted,
             names,
-            extra_rules: nodes
+            rules: name_rules.into(),
+            clauses,
+            min_properties: nodes
                 .iter()
-                .copied()
-                .filter(|&node| {
-                    schema
-                        .node(node)
-                        .object
-                        .as_deref()
-                        .is_some_and(|rule| rule.additional.is_some() || !rule.patterns.is_empty())
-                })
-                .collect(),
-            min_properties: rules.iter().map(|rule| rule.min_properties).max().unwrap_or(0),
-            max_properties: rules.iter().filter_map(|rule| rule.max_properties).min(),
+                .map(|rule| rule.min_properties)
+                .fold(rules.min_properties, std::cmp::Ord::max),
+            max_properties: nodes
+                .iter()
+                .map(|rule| rule.max_properties)
+                .fold(rules.max_properties, least),
+        })
+    }
+
+    /// All clauses, as bits.
+    pub(crate) fn all_clauses(&self) -> u32 {
+        (1 << self.clauses.len()) - 1
+    }
+
+    /// The clauses that are met because declared names `from..to` are left out for good.
+    pub(crate) fn skipped(&self, from: u32, to: u32) -> u32 {
+        let mut met = 0;
+        for (index, clause) in self.clauses.iter().enumerate() {
+            let first = clause.absent.partition_point(|&name| name < from);
+            if clause.absent.get(first).is_some_and(|&name| name < to) {
+                met |= 1 << index;
+            }
         }
+        met
     }
 
     /// The count to carry on: beyond what the bounds ask about, it no longer matters. Zero and one
@@ -257,18 +607,26 @@ impl ObjectShape {
         }
     }
 
-    /// Whether the number of members is bounded, so that choosing one more can go wrong.
+    /// Whether choosing one more member can go wrong: the number of members is bounded, or there
+    /// are clauses.
     pub(crate) fn is_bounded(&self) -> bool {
-        self.min_properties > 0 || self.max_properties.is_some()
+        self.min_properties > 0 || self.max_properties.is_some() || !self.clauses.is_empty()
     }
 }
 
-/// The nodes of one schema location that apply to a member of the given name.
-fn applicable(rule: &ObjectRule, name: &str) -> Vec<NodeId> {
-    let mut nodes: Vec<NodeId> = rule.properties.get(name).copied().into_iter().collect();
-    nodes.extend(rule.patterns.iter().filter(|(language, _)| language.accepts(name)).map(|x| x.1));
+/// The nodes of one schema location that apply to a member.
+fn applicable(rule: &ObjectRule, name: &impl NameView) -> Vec<NodeId> {
+    let own = name.declared().and_then(|name| rule.properties.get(name));
+    let mut nodes: Vec<NodeId> = own.copied().into_iter().collect();
+    nodes.extend(rule.patterns.iter().filter(|(language, _)| name.matches(language)).map(|x| x.1));
     if nodes.is_empty() {
         nodes.extend(rule.additional);
     }
     nodes
+}
+
+/// Whether a member is left to `additionalProperties`.
+fn is_additional(rule: &ObjectRule, name: &impl NameView) -> bool {
+    !name.declared().is_some_and(|name| rule.properties.contains_key(name))
+        && !rule.patterns.iter().any(|(language, _)| name.matches(language))
 }

@@ -23,7 +23,7 @@ impl Goals {
         match &self.known[goal.0 as usize] {
             Known::Solved(solution) => return Ok(solution.clone()),
             Known::Exceeded(limit) => return Err(limit.clone()),
-            Known::Nothing | Known::Expanded(_) => {}
+            Known::Nothing | Known::Pending | Known::Expanded(_) => {}
         }
         match self.solve_closure(goal) {
             Ok(solution) => Ok(solution),
@@ -64,7 +64,7 @@ impl Goals {
             for &goal in order.iter().rev() {
                 let mut best = bytes[&goal];
                 for alternative in self.alternatives(goal)?.iter() {
-                    let cost = self.alternative_bytes(*alternative, &bytes);
+                    let cost = self.alternative_bytes(*alternative, &bytes)?;
                     if let Some(cost) = cost
                         && best.is_none_or(|best| cost < best)
                     {
@@ -83,7 +83,7 @@ impl Goals {
             let mut shortest: Option<(u64, Alternative)> = None;
             let mut live = Vec::with_capacity(alternatives.len());
             for &alternative in alternatives.iter() {
-                if let Some(cost) = self.alternative_bytes(alternative, &bytes) {
+                if let Some(cost) = self.alternative_bytes(alternative, &bytes)? {
                     live.push(alternative);
                     if shortest.is_none_or(|(best, _)| cost < best) {
                         shortest = Some((cost, alternative));
@@ -113,52 +113,62 @@ impl Goals {
     fn alternatives(&mut self, goal: GoalId) -> Result<Arc<[Alternative]>, GoalLimit> {
         match &self.known[goal.0 as usize] {
             Known::Nothing => {
+                self.known[goal.0 as usize] = Known::Pending;
                 let alternatives = self.expand(goal)?;
+                let alternatives = self.with_distinct_items(alternatives)?;
                 self.known[goal.0 as usize] = Known::Expanded(Arc::clone(&alternatives));
                 Ok(alternatives)
             }
+            Known::Pending => Err(GoalLimit {
+                name: "distinct_items",
+                limit: 0,
+                unit: "recursions through `uniqueItems`",
+                pointer: self.pointer(goal),
+            }),
             Known::Expanded(alternatives) => Ok(Arc::clone(alternatives)),
             Known::Solved(solution) => Ok(Arc::clone(&solution.alternatives)),
             Known::Exceeded(limit) => Err(limit.clone()),
         }
     }
 
+    /// Leaves out arrays whose items must differ and cannot.
+    fn with_distinct_items(
+        &mut self,
+        alternatives: Arc<[Alternative]>,
+    ) -> Result<Arc<[Alternative]>, GoalLimit> {
+        let is_unique = |goals: &Self, alternative: &Alternative| matches!(alternative, Alternative::Array(id) if goals.array(*id).is_unique);
+        if !alternatives.iter().any(|alternative| is_unique(self, alternative)) {
+            return Ok(alternatives);
+        }
+        let mut kept = Vec::with_capacity(alternatives.len());
+        for &alternative in alternatives.iter() {
+            match alternative {
+                Alternative::Array(id) if !self.has_distinct_items(id)? => {}
+                _ => kept.push(alternative),
+            }
+        }
+        Ok(kept.into())
+    }
+
     /// The goals whose shortest texts decide about the shortest text of an alternative.
     fn needs(&mut self, alternative: Alternative) -> Result<Vec<GoalId>, GoalLimit> {
+        let limit = self.options.limits.completion_bytes;
+        let too_long =
+            || GoalLimit { name: "completion_bytes", limit, unit: "bytes", pointer: String::new() };
         Ok(match alternative {
             Alternative::Array(id) => {
-                let shape = self.array(id);
-                let own = shape.min_items.min(shape.prefix.len() as u64);
-                let mut needed: Vec<GoalId> = (0..own).map(|at| shape.goal(at)).collect();
-                if shape.min_items > own {
-                    needed.push(shape.items);
+                let shape = Arc::clone(self.array(id));
+                let most = shape.counters.iter().map(|(min, _)| *min).max().unwrap_or(0);
+                if most > limit {
+                    return Err(too_long());
                 }
-                needed
+                self.item_goals(&shape)?
             }
             Alternative::Object(id) => {
-                let shape = Arc::clone(self.object(id));
-                let limit = self.options.limits.completion_bytes;
-                if shape.min_properties.saturating_mul(MEMBER_BYTES) > limit {
-                    let pointer = String::new();
-                    return Err(GoalLimit {
-                        name: "completion_bytes",
-                        limit,
-                        unit: "bytes",
-                        pointer,
-                    });
+                if self.object(id).min_properties.saturating_mul(MEMBER_BYTES) > limit {
+                    return Err(too_long());
                 }
-                let required =
-                    shape.is_required.iter().filter(|&&required| required).count() as u64;
-                if shape.min_properties <= required {
-                    let pairs = shape.goals.iter().zip(&shape.is_required);
-                    pairs.filter(|(_, required)| **required).map(|(goal, _)| *goal).collect()
-                } else {
-                    let mut needed = shape.goals.to_vec();
-                    for (_, nodes) in self.name_classes(id)? {
-                        needed.push(self.goal(nodes));
-                    }
-                    needed
-                }
+                self.member_goals(id)?
             }
             _ => Vec::new(),
         })
@@ -168,9 +178,9 @@ impl Goals {
         &mut self,
         alternative: Alternative,
         bytes: &FxHashMap<GoalId, Option<u64>>,
-    ) -> Option<u64> {
+    ) -> Result<Option<u64>, GoalLimit> {
         let separator = self.separator().len() as u64;
-        match alternative {
+        Ok(match alternative {
             Alternative::Literal(literal) => Some(literal.text().len() as u64),
             Alternative::Number(id) => {
                 let automaton = self.number(id);
@@ -181,49 +191,42 @@ impl Goals {
                 let shape = self.string(id);
                 // Too long to offer, and too long to build just to see how long it is.
                 if shape.min_length > self.options.limits.completion_bytes {
-                    return Some(shape.min_length);
+                    return Ok(Some(shape.min_length));
                 }
                 Some(shape.shortest_text(None).len() as u64 + 2)
             }
             Alternative::Array(id) => {
-                let shape = self.array(id);
-                if shape.max_items.is_some_and(|max| max < shape.min_items) {
-                    return None;
-                }
-                let own = shape.min_items.min(shape.prefix.len() as u64);
-                let between = separator.saturating_mul(shape.min_items.saturating_sub(1));
-                let mut total = between.saturating_add(2);
-                for at in 0..own {
-                    total = total.saturating_add(bytes.get(&shape.goal(at)).copied().flatten()?);
-                }
-                let rest = shape.min_items - own;
-                if rest > 0 {
-                    let item = bytes.get(&shape.items).copied().flatten()?;
-                    total = total.saturating_add(item.saturating_mul(rest));
-                }
-                Some(total)
+                let shape = Arc::clone(self.array(id));
+                let known = |goal: GoalId| bytes.get(&goal).copied().flatten();
+                let counters = vec![0; shape.counters.len()];
+                self.item_plan(&shape, 0, &counters, &known)?
+                    .and_then(|plan| plan.bytes(separator, &known))
+                    .map(|items| items.saturating_add(2))
             }
-            Alternative::Object(id) => self.object_bytes(id, bytes),
-        }
+            Alternative::Object(id) => self.object_bytes(id, bytes)?,
+        })
     }
 
     fn object_bytes(
         &mut self,
         id: ObjectId,
         bytes: &FxHashMap<GoalId, Option<u64>>,
-    ) -> Option<u64> {
-        let known = |goal| bytes.get(&goal).copied().flatten();
-        let extra = self.extra_names_so_far(id, known);
-        let members = self.plan(id, &Progress::default(), known, extra.as_ref())?;
-        let mut total = 2;
+    ) -> Result<Option<u64>, GoalLimit> {
+        let known = |goal: GoalId| bytes.get(&goal).copied().flatten();
+        let extra = self.extra_names_so_far(id, &known)?;
+        let Some(members) = self.plan(id, &Progress::default(), &known, extra.as_ref())? else {
+            return Ok(None);
+        };
+        let mut total: u64 = 2;
         for (index, member) in members.iter().enumerate() {
             if index > 0 {
                 total += self.separator().len() as u64;
             }
             total += member.key_bytes() + self.colon().len() as u64;
-            total = total.saturating_add(bytes.get(&member.goal).copied().flatten()?);
+            let Some(value) = known(member.goal) else { return Ok(None) };
+            total = total.saturating_add(value);
         }
-        Some(total)
+        Ok(Some(total))
     }
 
     /// What stands between two members or items, at the shortest.

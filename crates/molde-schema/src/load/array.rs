@@ -1,8 +1,9 @@
-//! `items`, `prefixItems`, `additionalItems`, `minItems`, `maxItems`.
+//! `items`, `prefixItems`, `additionalItems`, `minItems`, `maxItems`, `contains`, `minContains`,
+//! `maxContains`, `uniqueItems`, `unevaluatedItems`.
 
-use crate::dialect::Dialect;
-use crate::document::{Value, ValueId, join};
-use crate::ir::ArrayRule;
+use crate::dialect::{Dialect, Treatment, treatment};
+use crate::document::{Value, ValueId};
+use crate::ir::{ArrayRule, Contains};
 
 use super::{Loader, Location};
 
@@ -13,7 +14,6 @@ impl Loader<'_> {
         keyword: &str,
         value: ValueId,
     ) {
-        let pointer = join(location.pointer, keyword);
         match keyword {
             "minItems" => {
                 if let Some(count) = self.count(location, keyword, value) {
@@ -25,9 +25,14 @@ impl Loader<'_> {
                     rule(location).max_items = Some(count);
                 }
             }
+            "uniqueItems" => match self.document.get(value) {
+                Value::Boolean(false) => {}
+                Value::Boolean(true) => rule(location).unique = true,
+                _ => self.malform(location.pointer, keyword, "must be a boolean"),
+            },
             // `items` as an array of schemas is what 2020-12 calls `prefixItems`.
             "items" | "prefixItems" if matches!(self.document.get(value), Value::Array(_)) => {
-                if (keyword == "items") == (self.dialect == Dialect::Draft202012) {
+                if (keyword == "items") == (location.dialect == Dialect::Draft202012) {
                     return self.malform(
                         location.pointer,
                         keyword,
@@ -38,41 +43,61 @@ impl Loader<'_> {
                 let prefix = items
                     .iter()
                     .enumerate()
-                    .map(|(at, &item)| {
-                        self.node(item, join(&pointer, &at.to_string()), location.resource)
-                    })
+                    .map(|(at, &item)| self.child(location, &[keyword, &at.to_string()], item))
                     .collect();
                 rule(location).prefix = prefix;
             }
             "prefixItems" => {
                 self.malform(location.pointer, keyword, "must be an array of schemas");
             }
-            // `additionalItems` is taken up by `finish_array`, once `items` is known.
-            "additionalItems" => {}
-            _ => {
-                let items = self.node(value, pointer, location.resource);
+            "items" => {
+                let items = self.child(location, &[keyword], value);
                 rule(location).items = Some(items);
             }
+            "unevaluatedItems" => {
+                let items = self.child(location, &[keyword], value);
+                location.node.unevaluated_items = Some(items);
+            }
+            "minContains" | "maxContains" => {
+                self.count(location, keyword, value);
+            }
+            // `additionalItems` and `contains` are taken up by `finish_array`, with their
+            // neighbours.
+            _ => {}
         }
     }
 
-    /// `additionalItems` has a meaning only beside an `items` that is an array.
+    /// Keywords that mean something together with their neighbours only.
     pub(super) fn finish_array(&mut self, location: &mut Location<'_>) {
-        if self.dialect == Dialect::Draft202012 {
-            return;
-        }
-        let Value::Object(members) = self.document.get(location.value) else { return };
-        if self.dialect.ref_hides_siblings() && members.contains_key("$ref") {
-            return;
-        }
-        let tuple = members
-            .get("items")
-            .is_some_and(|&id| matches!(self.document.get(id), Value::Array(_)));
-        if let (true, Some(&value)) = (tuple, members.get("additionalItems")) {
-            let pointer = join(location.pointer, "additionalItems");
-            let items = self.node(value, pointer, location.resource);
+        let tuple = self
+            .sibling(location, "items")
+            .is_some_and(|id| matches!(self.document.get(id), Value::Array(_)));
+        if let (true, Some(value)) = (tuple, self.sibling(location, "additionalItems"))
+            && treatment("additionalItems", location.dialect) != Treatment::Annotation
+        {
+            let items = self.child(location, &["additionalItems"], value);
             rule(location).items = Some(items);
         }
+        if treatment("contains", location.dialect) == Treatment::Annotation {
+            return;
+        }
+        let Some(value) = self.sibling(location, "contains") else { return };
+        let counted = treatment("minContains", location.dialect) != Treatment::Annotation;
+        let bound = |keyword| {
+            let id = self.sibling(location, keyword).filter(|_| counted)?;
+            match self.document.get(id) {
+                Value::Number(text) => super::number::count(text),
+                _ => None,
+            }
+        };
+        let (min, max) = (bound("minContains").unwrap_or(1), bound("maxContains"));
+        let contains = Contains {
+            node: self.child(location, &["contains"], value),
+            min,
+            max,
+            evaluates: location.dialect >= Dialect::Draft202012,
+        };
+        rule(location).contains = Some(contains);
     }
 }
 

@@ -3,12 +3,17 @@
 //! Every schema location that is reachable from the root becomes a node. Loading never stops at
 //! the first fault: it goes on, so that all offenders are reported at once. What a dialect gives
 //! no meaning is an annotation; what has a meaning that cannot be enforced is refused.
+//!
+//! A location that is reached with different bindings of dynamic anchors becomes a node for each
+//! of them: what `$dynamicRef` means is decided while loading.
 
+mod applicator;
 mod array;
 mod constant;
 mod number;
 mod object;
 mod reference;
+mod resource;
 mod string;
 
 use rustc_hash::FxHashMap;
@@ -16,9 +21,13 @@ use rustc_hash::FxHashMap;
 use crate::dialect::{Dialect, Treatment, treatment};
 use crate::document::{Document, Value, ValueId, join};
 use crate::error::{Offender, Offenders, SchemaError};
-use crate::ir::{Applicator, Node, NodeId, Schema, TypeSet};
+use crate::ir::{Node, NodeId, Schema, TypeSet};
 use crate::lint::{Occurrence, Verdict};
 use crate::options::CompileOptions;
+
+use resource::{EnvironmentId, Environments, ResourceId, Resources};
+
+pub use resource::Registry;
 
 /// What loading yields.
 #[derive(Debug)]
@@ -33,22 +42,19 @@ pub(crate) struct Loaded {
 /// # Errors
 /// All malformed keywords if there are any, else all refused ones, or the limit on the number of
 /// locations.
-pub(crate) fn load(document: &Document, options: &CompileOptions) -> Result<Loaded, SchemaError> {
-    let dialect = match document.get(document.root()) {
-        Value::Object(members) => members
-            .get("$schema")
-            .and_then(|&id| match document.get(id) {
-                Value::String(uri) => Dialect::from_uri(uri),
-                _ => None,
-            })
-            .unwrap_or(Dialect::Draft202012),
-        _ => Dialect::Draft202012,
-    };
+pub(crate) fn load(
+    document: &mut Document,
+    registry: &Registry,
+    options: &CompileOptions,
+) -> Result<Loaded, SchemaError> {
+    let resources = Resources::new(document, registry, &options.limits)?;
+    let dialect = resources.get(ResourceId::ROOT).dialect;
     let mut loader = Loader {
         document,
         options,
-        dialect,
-        nodes: Vec::new(),
+        resources,
+        environments: Environments::new(),
+        nodes: vec![Node::of_types(String::new(), TypeSet::ALL)],
         by_value: FxHashMap::default(),
         queue: Vec::new(),
         languages: FxHashMap::default(),
@@ -56,7 +62,11 @@ pub(crate) fn load(document: &Document, options: &CompileOptions) -> Result<Load
         refused: Vec::new(),
         occurrences: Vec::new(),
     };
-    let root = loader.node(document.root(), String::new(), document.root());
+    let start = Scope {
+        resource: ResourceId::ROOT,
+        environment: loader.environments.enter(EnvironmentId::EMPTY, loader.resources.root()),
+    };
+    let root = loader.node(loader.document.root(), String::new(), start);
     while let Some(pending) = loader.queue.pop() {
         loader.load_location(&pending);
         if loader.nodes.len() > options.limits.schema_nodes {
@@ -69,16 +79,26 @@ pub(crate) fn load(document: &Document, options: &CompileOptions) -> Result<Load
         }
     }
     let Loader { nodes, mut malformed, mut refused, mut occurrences, .. } = loader;
+    for faults in [&mut malformed, &mut refused] {
+        faults.sort_by(|a, b| (&a.pointer, &a.reason).cmp(&(&b.pointer, &b.reason)));
+        faults.dedup();
+    }
     if !malformed.is_empty() {
-        malformed.sort_by(|a, b| a.pointer.cmp(&b.pointer));
         return Err(SchemaError::Malformed(Offenders(malformed)));
     }
     if !refused.is_empty() {
-        refused.sort_by(|a, b| a.pointer.cmp(&b.pointer));
         return Err(SchemaError::Refused(Offenders(refused)));
     }
     occurrences.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+    occurrences.dedup();
     Ok(Loaded { schema: Schema { nodes, root }, dialect, occurrences })
+}
+
+/// Where a location stands: the resource that encloses it, and what dynamic anchors mean there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scope {
+    resource: ResourceId,
+    environment: EnvironmentId,
 }
 
 /// A location whose node has an id but has not been read yet.
@@ -86,16 +106,16 @@ struct Pending {
     id: NodeId,
     value: ValueId,
     pointer: String,
-    /// Root of the schema resource: what `#` means here.
-    resource: ValueId,
+    scope: Scope,
 }
 
 struct Loader<'a> {
     document: &'a Document,
     options: &'a CompileOptions,
-    dialect: Dialect,
+    resources: Resources,
+    environments: Environments,
     nodes: Vec<Node>,
-    by_value: FxHashMap<ValueId, NodeId>,
+    by_value: FxHashMap<(ValueId, EnvironmentId), NodeId>,
     queue: Vec<Pending>,
     /// Compiled patterns and formats, by their text.
     languages: FxHashMap<string::LanguageKey, string::Language>,
@@ -106,14 +126,28 @@ struct Loader<'a> {
 
 impl Loader<'_> {
     /// The node of a schema location, created and queued at its first mention.
-    fn node(&mut self, value: ValueId, pointer: String, resource: ValueId) -> NodeId {
-        if let Some(&id) = self.by_value.get(&value) {
+    fn node(&mut self, value: ValueId, pointer: String, scope: Scope) -> NodeId {
+        let scope = self.scope_at(value, scope);
+        if let Some(&id) = self.by_value.get(&(value, scope.environment)) {
             return id;
         }
         let id = self.push(Node::of_types(pointer.clone(), TypeSet::ALL));
-        self.by_value.insert(value, id);
-        self.queue.push(Pending { id, value, pointer, resource });
+        self.by_value.insert((value, scope.environment), id);
+        self.queue.push(Pending { id, value, pointer, scope });
         id
+    }
+
+    /// The scope of a location, which is the enclosing one unless it is a resource of its own.
+    fn scope_at(&mut self, value: ValueId, enclosing: Scope) -> Scope {
+        match self.resources.rooted_at(value) {
+            Some(resource) if resource != enclosing.resource => Scope {
+                resource,
+                environment: self
+                    .environments
+                    .enter(enclosing.environment, self.resources.get(resource)),
+            },
+            _ => enclosing,
+        }
     }
 
     fn push(&mut self, node: Node) -> NodeId {
@@ -130,11 +164,13 @@ impl Loader<'_> {
                 self.nodes[pending.id.0 as usize].types = TypeSet::NONE;
             }
             Value::Object(_) => {
+                let resource = self.resources.get(pending.scope.resource);
                 let mut location = Location {
                     node: Node::of_types(pointer.clone(), TypeSet::ALL),
                     value: pending.value,
                     pointer,
-                    resource: self.resource_at(pending.value, pending.resource),
+                    scope: pending.scope,
+                    dialect: resource.dialect,
                 };
                 self.load_keywords(&mut location);
                 self.nodes[pending.id.0 as usize] = location.node;
@@ -149,7 +185,8 @@ impl Loader<'_> {
 
     fn load_keywords(&mut self, location: &mut Location<'_>) {
         let Value::Object(members) = self.document.get(location.value) else { return };
-        let hidden = self.dialect.ref_hides_siblings() && members.contains_key("$ref");
+        let hidden = location.dialect.ref_hides_siblings() && members.contains_key("$ref");
+        let validates = self.resources.get(location.scope.resource).validates;
         for (keyword, &value) in members {
             let keyword = keyword.as_str();
             let occurrence = |verdict| Occurrence {
@@ -161,98 +198,76 @@ impl Loader<'_> {
                 self.occurrences.push(occurrence(Verdict::Annotation("ignored beside `$ref`")));
                 continue;
             }
-            match treatment(keyword, self.dialect) {
+            match treatment(keyword, location.dialect) {
                 Treatment::Annotation => {
                     self.occurrences
                         .push(occurrence(Verdict::Annotation("says nothing about validity")));
                 }
-                Treatment::Unsupported => self.load_unsupported(location, keyword, value),
-                Treatment::Enforced => {
+                Treatment::Validation if !validates => {
+                    self.occurrences
+                        .push(occurrence(Verdict::Annotation("not in the vocabularies in use")));
+                }
+                Treatment::Validation | Treatment::Applicator => {
                     self.occurrences.push(occurrence(Verdict::Enforced));
                     self.load_keyword(location, keyword, value);
                 }
             }
         }
-        self.finish_array(location);
+        if !hidden {
+            self.finish_array(location);
+            self.finish_conditional(location);
+        }
     }
 
     fn load_keyword(&mut self, location: &mut Location<'_>, keyword: &str, value: ValueId) {
+        if self.is_data_reference(keyword, value) {
+            return self.refuse(location.pointer, keyword, "with `$data` is not supported");
+        }
         match keyword {
             "type" => self.load_type(location, value),
             "enum" => self.load_enum(location, value),
             "const" => self.load_const(location, value),
-            "allOf" | "anyOf" => self.load_applicator(location, keyword, value),
-            "$ref" => self.load_ref(location, value),
+            "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else" | "dependencies"
+            | "dependentRequired" | "dependentSchemas" => {
+                self.load_applicator(location, keyword, value);
+            }
+            "$ref" | "$dynamicRef" | "$recursiveRef" => {
+                self.load_reference(location, keyword, value);
+            }
             "minLength" | "maxLength" | "pattern" | "format" => {
                 self.load_string_keyword(location, keyword, value);
             }
-            "items" | "prefixItems" | "additionalItems" | "minItems" | "maxItems" => {
+            "items" | "prefixItems" | "additionalItems" | "minItems" | "maxItems"
+            | "uniqueItems" | "contains" | "minContains" | "maxContains" | "unevaluatedItems" => {
                 self.load_array_keyword(location, keyword, value);
             }
             "properties"
             | "patternProperties"
             | "additionalProperties"
+            | "propertyNames"
             | "required"
             | "minProperties"
-            | "maxProperties" => {
+            | "maxProperties"
+            | "unevaluatedProperties" => {
                 self.load_object_keyword(location, keyword, value);
             }
             _ => self.load_number_keyword(location, keyword, value),
         }
     }
 
-    /// Keywords that cannot be enforced yet are refused, except in the forms that demand nothing.
-    fn load_unsupported(&mut self, location: &mut Location<'_>, keyword: &str, value: ValueId) {
-        let Value::Object(members) = self.document.get(location.value) else { return };
-        let vacuous = match (keyword, self.document.get(value)) {
-            ("uniqueItems", Value::Boolean(false))
-            | (
-                "unevaluatedItems" | "unevaluatedProperties" | "propertyNames",
-                Value::Boolean(true),
-            ) => true,
-            ("if", _) => !members.contains_key("then") && !members.contains_key("else"),
-            ("minContains" | "maxContains", _) => !members.contains_key("contains"),
-            ("dependencies" | "dependentRequired" | "dependentSchemas", Value::Object(entries)) => {
-                entries.is_empty()
-            }
-            // A choice among one is no choice.
-            ("oneOf", Value::Array(branches)) if branches.len() == 1 => {
-                self.load_applicator(location, "allOf", value);
-                true
-            }
-            _ => false,
-        };
-        if vacuous {
-            self.occurrences.push(Occurrence {
-                pointer: join(location.pointer, keyword),
-                keyword: keyword.to_owned(),
-                verdict: Verdict::Enforced,
-            });
-        } else {
-            self.refuse(location.pointer, keyword, "is not supported");
-        }
+    /// Whether the value of a keyword that takes no schema is to be read from the instance.
+    fn is_data_reference(&self, keyword: &str, value: ValueId) -> bool {
+        let takes_value = treatment(keyword, Dialect::Draft202012) == Treatment::Validation
+            && keyword != "dependentRequired";
+        matches!(self.document.get(value), Value::Object(members)
+            if takes_value && members.len() == 1 && members.contains_key("$data"))
     }
 
-    fn load_applicator(&mut self, location: &mut Location<'_>, keyword: &str, value: ValueId) {
-        let Value::Array(branches) = self.document.get(value) else {
-            return self.malform(location.pointer, keyword, "must be an array of schemas");
-        };
-        if branches.is_empty() {
-            return self.malform(location.pointer, keyword, "must not be empty");
-        }
-        let at = join(location.pointer, keyword);
-        let nodes: Vec<NodeId> = branches
-            .iter()
-            .enumerate()
-            .map(|(index, &branch)| {
-                self.node(branch, join(&at, &index.to_string()), location.resource)
-            })
-            .collect();
-        if keyword == "anyOf" {
-            location.node.applicators.push(Applicator::Any(nodes));
-        } else {
-            location.node.applicators.extend(nodes.into_iter().map(Applicator::All));
-        }
+    /// The node of the schema that is a keyword's value, or a member of it.
+    fn child(&mut self, location: &Location<'_>, path: &[&str], value: ValueId) -> NodeId {
+        let pointer =
+            path.iter().fold(location.pointer.to_owned(), |pointer, token| join(&pointer, token));
+        self.node(value, pointer, location.scope)
     }
 
     fn load_type(&mut self, location: &mut Location<'_>, value: ValueId) {
@@ -308,6 +323,14 @@ impl Loader<'_> {
         count
     }
 
+    /// The member of a location's schema with the given name.
+    fn sibling(&self, location: &Location<'_>, keyword: &str) -> Option<ValueId> {
+        match self.document.get(location.value) {
+            Value::Object(members) => members.get(keyword).copied(),
+            _ => None,
+        }
+    }
+
     fn malform(&mut self, pointer: &str, keyword: &str, reason: &str) {
         self.malformed.push(Offender {
             pointer: join(pointer, keyword),
@@ -330,5 +353,6 @@ struct Location<'a> {
     node: Node,
     value: ValueId,
     pointer: &'a str,
-    resource: ValueId,
+    scope: Scope,
+    dialect: Dialect,
 }

@@ -14,7 +14,7 @@ impl Loader<'_> {
         value: ValueId,
     ) {
         let exclusive = keyword.starts_with("exclusive");
-        if exclusive && self.dialect == Dialect::Draft4 {
+        if exclusive && location.dialect == Dialect::Draft4 {
             // A boolean that qualifies its neighbour: see `finish_number`.
             if !matches!(self.document.get(value), Value::Boolean(_)) {
                 self.malform(location.pointer, keyword, "must be a boolean in draft 4");
@@ -44,7 +44,7 @@ impl Loader<'_> {
 
     pub(super) fn require_integer(&mut self, location: &mut Location<'_>) {
         // Up to draft 4 an integer is a way of writing; since then it is a kind of value.
-        let spec = if self.dialect == Dialect::Draft4 {
+        let spec = if location.dialect == Dialect::Draft4 {
             NumberSpec { draft4_integer: true, ..NumberSpec::default() }
         } else {
             NumberSpec { integer_only: true, ..NumberSpec::default() }
@@ -54,7 +54,7 @@ impl Loader<'_> {
 
     /// Draft 4: whether the boolean beside a bound makes it exclusive.
     fn is_exclusive(&self, location: &Location<'_>, keyword: &str) -> bool {
-        if self.dialect != Dialect::Draft4 {
+        if location.dialect != Dialect::Draft4 {
             return false;
         }
         let Value::Object(members) = self.document.get(location.value) else { return false };
@@ -77,10 +77,6 @@ impl Loader<'_> {
                     None
                 }
             },
-            Value::Object(members) if members.contains_key("$data") => {
-                self.refuse(location.pointer, keyword, "with `$data` is not supported");
-                None
-            }
             _ => {
                 self.malform(location.pointer, keyword, "must be a number");
                 None

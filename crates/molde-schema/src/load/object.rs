@@ -1,5 +1,5 @@
-//! `properties`, `patternProperties`, `additionalProperties`, `required`, `minProperties`,
-//! `maxProperties`.
+//! `properties`, `patternProperties`, `additionalProperties`, `propertyNames`, `required`,
+//! `minProperties`, `maxProperties`, `unevaluatedProperties`.
 
 use crate::document::{Value, ValueId, join};
 use crate::ir::ObjectRule;
@@ -26,9 +26,16 @@ impl Loader<'_> {
             }
             "required" => self.load_required(location, value),
             "additionalProperties" => {
-                let pointer = join(location.pointer, keyword);
-                let additional = self.node(value, pointer, location.resource);
+                let additional = self.child(location, &[keyword], value);
                 rule(location).additional = Some(additional);
+            }
+            "propertyNames" => {
+                let names = self.child(location, &[keyword], value);
+                rule(location).names = Some(names);
+            }
+            "unevaluatedProperties" => {
+                let members = self.child(location, &[keyword], value);
+                location.node.unevaluated_properties = Some(members);
             }
             _ => self.load_properties(location, keyword, value),
         }
@@ -40,7 +47,7 @@ impl Loader<'_> {
         };
         let pointer = join(location.pointer, keyword);
         for (name, &member) in members {
-            let node = self.node(member, join(&pointer, name), location.resource);
+            let node = self.child(location, &[keyword, name], member);
             if keyword == "properties" {
                 rule(location).properties.insert(name.as_str().into(), node);
             } else if let Some(language) = self.name_pattern(&pointer, name) {

@@ -1,12 +1,12 @@
 //! The shortest way to finish a text.
 
-use crate::goal::{Alternative, GoalId, GoalLimit, Member};
+use crate::goal::GoalLimit;
 use crate::options::Style;
-use crate::text::quoted;
 
 use super::SchemaAutomaton;
-use super::frame::{Frame, StackId};
+use super::frame::Frame;
 use super::thread::{Content, Escape, Leaf, Place, Thread};
+use super::track::TextId;
 
 /// Bytes tried in this order where an escape sequence has to be finished.
 const ESCAPE_BYTES: &[u8] = b"nu\"\\/bfrt0123456789abcdef";
@@ -32,23 +32,40 @@ impl SchemaAutomaton {
         let mut thread = thread;
         loop {
             let stack = thread.stack;
+            let before = text.len();
             thread = match thread.leaf {
                 Leaf::Literal { literal, at } => {
                     text.extend(&literal.text()[at as usize..]);
-                    self.complete_value(stack)
+                    let read = self.read_all(&thread, &text[before..]);
+                    self.complete_value(stack, read)?
                 }
                 Leaf::Number { number, state } => {
                     text.extend(self.goals.number(number).shortest(state));
-                    self.complete_value(stack)
+                    let read = self.read_all(&thread, &text[before..]);
+                    self.complete_value(stack, read)?
                 }
                 Leaf::Text { content, escape } => {
-                    match self.complete_text(stack, content, escape, &mut text)? {
-                        Some(thread) => thread,
-                        None => return Ok(None),
+                    let after = self.complete_text(&thread, content, escape, &mut text)?;
+                    match *after.as_slice() {
+                        [] => return Ok(None),
+                        [only] => only,
+                        // A key that ended in several ways: only the innermost one can, so this
+                        // goes one level deep.
+                        _ => {
+                            let mut best: Option<Vec<u8>> = None;
+                            for thread in after {
+                                if let Some(rest) = self.complete_thread(thread)?
+                                    && best.as_ref().is_none_or(|best| rest.len() < best.len())
+                                {
+                                    best = Some(rest);
+                                }
+                            }
+                            return Ok(best.map(|rest| [text, rest].concat()));
+                        }
                     }
                 }
                 Leaf::Gap { place: Place::End, .. } => return Ok(Some(text)),
-                Leaf::Gap { place, .. } => match self.complete_gap(stack, place, &mut text)? {
+                Leaf::Gap { place, .. } => match self.complete_gap(&thread, place, &mut text)? {
                     Some(thread) => thread,
                     None => return Ok(None),
                 },
@@ -56,82 +73,91 @@ impl SchemaAutomaton {
         }
     }
 
-    /// Finishes an escape, the content and the closing quote.
+    /// What is to be remembered of the text after more bytes.
+    fn read_all(&mut self, thread: &Thread, bytes: &[u8]) -> TextId {
+        if self.stacks.compares(thread.stack) {
+            self.texts.extend(thread.text, bytes)
+        } else {
+            TextId::NONE
+        }
+    }
+
+    /// Finishes an escape, the content and the closing quote: the threads that follow.
     fn complete_text(
         &mut self,
-        stack: StackId,
+        thread: &Thread,
         content: Content,
         escape: Escape,
         text: &mut Vec<u8>,
-    ) -> Result<Option<Thread>, GoalLimit> {
+    ) -> Result<Vec<Thread>, GoalLimit> {
+        let stack = thread.stack;
         if escape != Escape::None {
             // A live escape always has a next byte, and ends within a dozen.
-            let thread = Thread { stack, leaf: Leaf::Text { content, escape } };
             for &byte in ESCAPE_BYTES {
                 let mut after = Vec::new();
-                self.step_thread(&thread, byte, &mut after)?;
-                if let Some(next) = after.pop() {
+                self.step_thread(thread, byte, &mut after)?;
+                if !after.is_empty() {
                     text.push(byte);
-                    return Ok(Some(next));
+                    after.truncate(1);
+                    return Ok(after);
                 }
             }
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let content = match content {
+        let before = text.len();
+        let mut content = content;
+        match content {
             Content::String { shape, state, count } => {
                 text.extend(self.goals.string(shape).shortest_text(Some((state, count))));
                 text.push(b'"');
-                return Ok(Some(self.complete_value(stack)));
+                let read = self.read_all(thread, &text[before..]);
+                return Ok(vec![self.complete_value(stack, read)?]);
             }
             Content::Key(key) => {
-                let Some(rest) = self.shortest_key(stack, key)? else { return Ok(None) };
-                let mut content = content;
+                let Some(rest) = self.shortest_key(stack, key)? else { return Ok(Vec::new()) };
                 for &byte in &rest {
                     match self.step_content(stack, content, byte)? {
                         Some(next) => content = next,
-                        None => return Ok(None),
+                        None => return Ok(Vec::new()),
                     }
                 }
                 crate::text::escape_into(&rest, text);
-                content
             }
-        };
+        }
         text.push(b'"');
-        self.close_content(stack, content)
+        let read = self.read_all(thread, &text[before..]);
+        let mut after = Vec::new();
+        self.close_content(stack, content, read, &mut after)?;
+        Ok(after)
     }
 
     fn complete_gap(
         &mut self,
-        stack: StackId,
+        thread: &Thread,
         place: Place,
         text: &mut Vec<u8>,
     ) -> Result<Option<Thread>, GoalLimit> {
+        let stack = thread.stack;
+        let before = text.len();
+        let spaced = self.goals.options.style == Style::Spaced;
         Ok(match place {
             Place::Value(goal) => {
-                self.write_value(goal, text)?;
-                Some(self.complete_value(stack))
+                self.goals.write_value(goal, text)?;
+                let read = self.read_all(thread, &text[before..]);
+                Some(self.complete_value(stack, read)?)
             }
-            Place::FirstItem | Place::AfterItem | Place::ItemSpace => {
-                let Some((Frame::Array { shape, count }, parent)) = self.stacks.top(stack) else {
+            Place::FirstItem | Place::AfterItem => {
+                let Some((Frame::Array { shape, count, items, .. }, parent)) =
+                    self.stacks.top(stack)
+                else {
                     return Ok(None);
                 };
-                let shape = self.goals.array(shape).clone();
-                let mut count = count;
-                let mut first = place == Place::FirstItem;
-                if place == Place::ItemSpace {
-                    text.push(b' ');
-                    self.write_value(shape.goal(count), text)?;
-                    count += 1;
-                }
-                while count < shape.min_items {
-                    if !std::mem::take(&mut first) {
-                        text.extend(self.goals.separator());
-                    }
-                    self.write_value(shape.goal(count), text)?;
-                    count += 1;
-                }
+                let state = self.stacks.items(items).clone();
+                let is_first = place == Place::FirstItem;
+                self.goals.write_items(shape, count, &state, is_first, text)?;
                 text.push(b']');
-                Some(self.complete_value(parent))
+                let read = self.read_all(thread, &text[before..]);
+                Some(self.complete_value(parent, read)?)
             }
             Place::FirstKey | Place::AfterMember => {
                 let Some(object) = self.open_object(stack) else { return Ok(None) };
@@ -139,113 +165,35 @@ impl SchemaAutomaton {
                 let Some(members) = self.goals.solved_plan(object.id, &progress)? else {
                     return Ok(None);
                 };
-                self.write_members(&members, place == Place::FirstKey, text)?;
+                self.goals.write_members(&members, place == Place::FirstKey, text)?;
                 text.push(b'}');
-                Some(self.complete_value(object.parent))
+                let read = self.read_all(thread, &text[before..]);
+                Some(self.complete_value(object.parent, read)?)
             }
             Place::KeySpace | Place::Key => {
                 if place == Place::KeySpace {
                     text.push(b' ');
                 }
                 text.push(b'"');
+                let read = self.read_all(thread, &text[before..]);
                 self.start_key(stack)?.map(|content| Thread {
                     stack,
                     leaf: Leaf::Text { content, escape: Escape::None },
+                    text: read,
                 })
             }
             Place::Colon(goal) => {
                 text.push(b':');
-                Some(Thread::gap(
-                    stack,
-                    match self.goals.options.style {
-                        Style::Spaced => Place::ColonSpace(goal),
-                        Style::Compact | Style::Flexible => Place::Value(goal),
-                    },
-                ))
+                let read = self.read_all(thread, &text[before..]);
+                let place = if spaced { Place::ColonSpace(goal) } else { Place::Value(goal) };
+                Some(Thread::gap(stack, place, read))
             }
-            Place::ColonSpace(goal) => {
+            Place::ColonSpace(goal) | Place::ItemSpace(goal) => {
                 text.push(b' ');
-                Some(Thread::gap(stack, Place::Value(goal)))
+                let read = self.read_all(thread, &text[before..]);
+                Some(Thread::gap(stack, Place::Value(goal), read))
             }
             Place::End => None,
         })
-    }
-
-    fn write_members(
-        &mut self,
-        members: &[Member],
-        first: bool,
-        text: &mut Vec<u8>,
-    ) -> Result<(), GoalLimit> {
-        for (index, member) in members.iter().enumerate() {
-            if index > 0 || !first {
-                text.extend(self.goals.separator());
-            }
-            text.extend(quoted(&member.name));
-            text.extend(self.goals.colon());
-            self.write_value(member.goal, text)?;
-        }
-        Ok(())
-    }
-
-    /// Appends the shortest value of a goal. A stack of its own: nesting is as deep as the schema
-    /// demands.
-    fn write_value(&mut self, goal: GoalId, text: &mut Vec<u8>) -> Result<(), GoalLimit> {
-        enum Part {
-            Value(GoalId),
-            Text(Vec<u8>),
-        }
-        let mut parts = vec![Part::Value(goal)];
-        while let Some(part) = parts.pop() {
-            let goal = match part {
-                Part::Text(bytes) => {
-                    text.extend(bytes);
-                    continue;
-                }
-                Part::Value(goal) => goal,
-            };
-            let Some((_, alternative)) = self.goals.solve(goal)?.shortest else { continue };
-            match alternative {
-                Alternative::Literal(literal) => text.extend(literal.text()),
-                Alternative::Number(id) => {
-                    let automaton = self.goals.number(id);
-                    let start = automaton.start();
-                    text.extend(automaton.shortest(start));
-                }
-                Alternative::String(id) => {
-                    text.push(b'"');
-                    text.extend(self.goals.string(id).shortest_text(None));
-                    text.push(b'"');
-                }
-                Alternative::Array(id) => {
-                    let shape = self.goals.array(id).clone();
-                    text.push(b'[');
-                    parts.push(Part::Text(b"]".to_vec()));
-                    for index in (0..shape.min_items).rev() {
-                        parts.push(Part::Value(shape.goal(index)));
-                        if index > 0 {
-                            parts.push(Part::Text(self.goals.separator().to_vec()));
-                        }
-                    }
-                }
-                Alternative::Object(id) => {
-                    let progress = crate::goal::Progress::default();
-                    let members = self.goals.solved_plan(id, &progress)?.unwrap_or_default();
-                    text.push(b'{');
-                    parts.push(Part::Text(b"}".to_vec()));
-                    for (index, member) in members.iter().enumerate().rev() {
-                        parts.push(Part::Value(member.goal));
-                        let mut key = Vec::new();
-                        if index > 0 {
-                            key.extend(self.goals.separator());
-                        }
-                        key.extend(quoted(&member.name));
-                        key.extend(self.goals.colon());
-                        parts.push(Part::Text(key));
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 }

@@ -7,12 +7,13 @@ use regex_syntax::utf8::{Utf8Range, Utf8Sequences};
 use rustc_hash::FxBuildHasher;
 
 use crate::dfa::Dfa;
-use crate::goal::{ExtraNames, GoalLimit, ObjectId, ObjectShape, Progress};
+use crate::goal::{ExtraNames, GoalId, GoalLimit, NameClass, ObjectId, ObjectShape, Progress};
 use crate::options::Order;
 
 use super::SchemaAutomaton;
 use super::frame::{Frame, ProgressId, StackId};
 use super::thread::{Content, Place, Thread};
+use super::track::TextId;
 
 /// Index of a [`KeyState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -156,19 +157,28 @@ impl SchemaAutomaton {
         Ok(false)
     }
 
-    /// The thread after the closing quote, if the content may end here.
+    /// Appends the threads after the closing quote, if the content may end here. `text` has the
+    /// quote already.
     pub(super) fn close_content(
         &mut self,
         stack: StackId,
         content: Content,
-    ) -> Result<Option<Thread>, GoalLimit> {
+        text: TextId,
+        after: &mut Vec<Thread>,
+    ) -> Result<(), GoalLimit> {
         match content {
             Content::String { shape, state, count } => {
-                let complete = self.goals.string(shape).is_complete(state, count);
-                Ok(complete.then(|| self.complete_value(stack)))
+                if self.goals.string(shape).is_complete(state, count) {
+                    after.push(self.complete_value(stack, text)?);
+                }
             }
-            Content::Key(key) => self.close_key(stack, key),
+            Content::Key(key) => {
+                for (goal, stack) in self.close_key(stack, key)? {
+                    after.push(Thread::gap(stack, Place::Colon(goal), text));
+                }
+            }
         }
+        Ok(())
     }
 
     pub(super) fn open_object(&self, stack: StackId) -> Option<OpenObject> {
@@ -279,67 +289,127 @@ impl SchemaAutomaton {
         Ok(live.then(|| Content::Key(self.keys.intern(key))))
     }
 
-    fn close_key(&mut self, stack: StackId, id: KeyId) -> Result<Option<Thread>, GoalLimit> {
-        let Some(object) = self.open_object(stack) else { return Ok(None) };
+    /// What may follow a key that ends here: the goal of its value, and the object that has it.
+    fn close_key(
+        &mut self,
+        stack: StackId,
+        id: KeyId,
+    ) -> Result<Vec<(GoalId, StackId)>, GoalLimit> {
+        let Some(object) = self.open_object(stack) else { return Ok(Vec::new()) };
         let key = self.keys.get(id).clone();
-        let order = self.goals.options.order;
         let progress = self.stacks.progress(object.progress).clone();
         // Among the names that begin like this, the one that ends here is the first.
         if key.declared.0 < key.declared.1 {
             let index = object.shape.sorted[key.declared.0 as usize];
             if object.shape.names[index as usize].len() == key.length as usize {
-                if !self.allows_declared(&object, &progress, index)? {
-                    return Ok(None);
-                }
-                if progress.pending {
+                let members = self.declared_members(&object, &progress, index)?;
+                if progress.pending && !members.is_empty() {
                     return Err(second_key_in_a_token());
                 }
-                let after = progress.with_declared(index, &object.shape, order);
-                return Ok(Some(self.after_key(
-                    &object,
-                    after,
-                    object.shape.goals[index as usize],
-                )));
+                return Ok(self.with_members(&object, members));
             }
         }
         if key.classes.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         let extra = self.goals.extra_names(object.id)?;
         let class = key
             .classes
             .iter()
             .zip(&extra.classes)
-            .find(|(state, class)| class.language.is_accepting(**state));
-        let Some((_, class)) = class else { return Ok(None) };
-        let mut after = progress.with_pending(&object.shape, order);
+            .position(|(state, class)| class.language.is_accepting(*state));
+        let Some(class) = class else { return Ok(Vec::new()) };
+        let mut recorded = None;
         if let Some(typed) = &key.typed {
-            let Ok(name) = std::str::from_utf8(typed) else { return Ok(None) };
+            let Ok(name) = std::str::from_utf8(typed) else { return Ok(Vec::new()) };
             if progress.extras.binary_search_by(|extra| (**extra).cmp(name)).is_ok() {
-                return Ok(None);
+                return Ok(Vec::new());
             }
-            after = after.recorded(name);
-            after.pending = progress.pending;
+            recorded = Some(name);
         }
         if progress.pending {
             return Err(second_key_in_a_token());
         }
-        if object.shape.is_bounded() && !self.can_finish(&object, &after)? {
-            return Ok(None);
-        }
-        let goal = class.goal;
-        Ok(Some(self.after_key(&object, after, goal)))
+        let members = self.extra_members(&object, &progress, &extra.classes[class], recorded)?;
+        Ok(self.with_members(&object, members))
     }
 
-    fn after_key(
+    fn with_members(
         &mut self,
         object: &OpenObject,
-        after: Progress,
-        goal: crate::goal::GoalId,
-    ) -> Thread {
-        let progress = self.stacks.intern_progress(after);
-        let stack = self.stacks.push(object.parent, Frame::Object { shape: object.id, progress });
-        Thread::gap(stack, Place::Colon(goal))
+        members: Vec<(GoalId, Progress)>,
+    ) -> Vec<(GoalId, StackId)> {
+        members
+            .into_iter()
+            .map(|(goal, after)| {
+                let progress = self.stacks.intern_progress(after);
+                let frame = Frame::Object { shape: object.id, progress };
+                (goal, self.stacks.push(object.parent, frame, false))
+            })
+            .collect()
+    }
+
+    /// The ways to write the declared name `index` next: the goal of its value, and the progress
+    /// afterwards.
+    fn declared_members(
+        &mut self,
+        object: &OpenObject,
+        progress: &Progress,
+        index: u32,
+    ) -> Result<Vec<(GoalId, Progress)>, GoalLimit> {
+        let order = self.goals.options.order;
+        let shape = Arc::clone(&object.shape);
+        if !progress.is_open(index, order)
+            || order == Order::Schema && index > shape.next_required[progress.next as usize]
+        {
+            return Ok(Vec::new());
+        }
+        if !shape.is_bounded() {
+            if self.goals.member_costs(object.id)?[index as usize].is_none() {
+                return Ok(Vec::new());
+            }
+            let goal = self.goals.base_goal(shape.members[index as usize]);
+            return Ok(vec![(goal, progress.with_declared(index, 0, &shape, order))]);
+        }
+        let mut members = Vec::new();
+        let unmet = shape.all_clauses() & !progress.clauses;
+        for option in self.goals.options(shape.members[index as usize], unmet)?.iter() {
+            if self.goals.shortest(option.goal)?.is_none() {
+                continue;
+            }
+            let after = progress.with_declared(index, option.counts, &shape, order);
+            if self.can_finish(object, &after)? {
+                members.push((option.goal, after));
+            }
+        }
+        Ok(members)
+    }
+
+    /// The ways to write a name of a class next, whose text is recorded now or later.
+    fn extra_members(
+        &mut self,
+        object: &OpenObject,
+        progress: &Progress,
+        class: &NameClass,
+        name: Option<&str>,
+    ) -> Result<Vec<(GoalId, Progress)>, GoalLimit> {
+        let mut members = Vec::new();
+        let unmet = object.shape.all_clauses() & !progress.clauses;
+        for option in self.goals.options(class.rule, unmet)?.iter() {
+            if self.goals.shortest(option.goal)?.is_none() {
+                continue;
+            }
+            let mut after =
+                progress.with_pending(option.counts, &object.shape, self.goals.options.order);
+            if let Some(name) = name {
+                after = after.recorded(name);
+                after.pending = progress.pending;
+            }
+            if !object.shape.is_bounded() || self.can_finish(object, &after)? {
+                members.push((option.goal, after));
+            }
+        }
+        Ok(members)
     }
 
     /// Whether the declared name `index` may be written next.
@@ -349,18 +419,7 @@ impl SchemaAutomaton {
         progress: &Progress,
         index: u32,
     ) -> Result<bool, GoalLimit> {
-        let order = self.goals.options.order;
-        let shape = &object.shape;
-        if !progress.is_open(index, order)
-            || order == Order::Schema && index > shape.next_required[progress.next as usize]
-            || self.goals.member_costs(object.id)?[index as usize].is_none()
-        {
-            return Ok(false);
-        }
-        if !shape.is_bounded() {
-            return Ok(true);
-        }
-        self.can_finish(object, &progress.with_declared(index, shape, order))
+        Ok(!self.declared_members(object, progress, index)?.is_empty())
     }
 
     /// Whether a name that is not declared may be written next.
@@ -376,13 +435,13 @@ impl SchemaAutomaton {
         {
             return Ok(false);
         }
-        if self.goals.extra_names(object.id)?.classes.is_empty() {
-            return Ok(false);
+        let extra = self.goals.extra_names(object.id)?;
+        for class in &extra.classes {
+            if !self.extra_members(object, progress, class, None)?.is_empty() {
+                return Ok(true);
+            }
         }
-        if !shape.is_bounded() {
-            return Ok(true);
-        }
-        self.can_finish(object, &progress.with_pending(shape, order))
+        Ok(false)
     }
 
     /// Whether the object can be finished from here within its bounds on the number of members.
@@ -406,14 +465,16 @@ impl SchemaAutomaton {
                     !required || !progress.is_open(index as u32, Order::Any)
                 }),
             };
-        has_required && progress.count >= shape.min_properties
+        has_required
+            && progress.count >= shape.min_properties
+            && progress.unmet(shape, self.goals.options.order) == 0
     }
 
     /// Bytes of the members that an object still needs.
     fn finish_bytes(&mut self, object: &OpenObject, after: &Progress) -> Result<u64, GoalLimit> {
         let between = (self.goals.separator().len() + self.goals.colon().len()) as u64;
         let mut total = 0;
-        for member in self.goals.solved_plan(object.id, after)?.unwrap_or_default() {
+        for member in self.goals.solved_plan(object.id, after)?.iter().flat_map(|plan| &**plan) {
             let value = self.goals.shortest(member.goal)?.unwrap_or(0);
             total += between + member.key_bytes() + value;
         }
@@ -429,17 +490,13 @@ impl SchemaAutomaton {
         let Some(object) = self.open_object(stack) else { return Ok(None) };
         let key = self.keys.get(id).clone();
         let progress = self.stacks.progress(object.progress).clone();
-        let order = self.goals.options.order;
-        let costs = self.goals.member_costs(object.id)?;
         let mut best: Option<(u64, Vec<u8>)> = None;
         for at in key.declared.0..key.declared.1 {
             let index = object.shape.sorted[at as usize];
-            if self.allows_declared(&object, &progress, index)?
-                && let Some(value) = costs[index as usize]
-            {
-                let after = progress.with_declared(index, &object.shape, order);
-                let name = object.shape.names[index as usize].as_bytes();
-                let rest = &name[key.length as usize..];
+            let name = object.shape.names[index as usize].as_bytes();
+            let rest = &name[key.length as usize..];
+            for (goal, after) in self.declared_members(&object, &progress, index)? {
+                let value = self.goals.shortest(goal)?.unwrap_or(0);
                 let cost = value + rest.len() as u64 + self.finish_bytes(&object, &after)?;
                 if best.as_ref().is_none_or(|(known, _)| cost < *known) {
                     best = Some((cost, rest.to_vec()));
@@ -455,13 +512,14 @@ impl SchemaAutomaton {
                     crate::goal::is_taken(&name, &object.shape, &progress)
                 })
             });
-            if let Some((rest, class)) = fresh.into_iter().next() {
-                let after = progress.with_pending(&object.shape, order);
-                let cost = extra.classes[class].value_bytes
-                    + rest.len() as u64
-                    + self.finish_bytes(&object, &after)?;
-                if best.as_ref().is_none_or(|(known, _)| cost < *known) {
-                    best = Some((cost, rest));
+            for (rest, class) in fresh {
+                let class = &extra.classes[class];
+                for (goal, after) in self.extra_members(&object, &progress, class, None)? {
+                    let value = self.goals.shortest(goal)?.unwrap_or(0);
+                    let cost = value + rest.len() as u64 + self.finish_bytes(&object, &after)?;
+                    if best.as_ref().is_none_or(|(known, _)| cost < *known) {
+                        best = Some((cost, rest.clone()));
+                    }
                 }
             }
         }

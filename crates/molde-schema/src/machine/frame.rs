@@ -3,7 +3,7 @@
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use crate::goal::{ArrayId, ObjectId, Progress};
+use crate::goal::{ArrayId, ItemState, ObjectId, Progress};
 
 /// A stack of frames; equal stacks have equal ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,11 +17,27 @@ impl StackId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ProgressId(u32);
 
+/// Index of an [`ItemState`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ItemStateId(u32);
+
+impl ItemStateId {
+    /// Of an array that remembers nothing but the number of its items.
+    pub(super) const NONE: Self = Self(0);
+}
+
 /// An open container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Frame {
-    /// An array with `count` finished items.
-    Array { shape: ArrayId, count: u64 },
+    /// An array with `count` items, the last of which may not have ended.
+    Array {
+        shape: ArrayId,
+        count: u64,
+        items: ItemStateId,
+        /// Where items are compared: the offset at which the last item begins, in the text of the
+        /// outermost such array.
+        start: u32,
+    },
     /// An object; a member counts as soon as its key is read.
     Object { shape: ObjectId, progress: ProgressId },
 }
@@ -33,6 +49,8 @@ struct Entry {
     depth: u32,
     /// Whether this frame or one below it has a key that is not recorded yet.
     pending: bool,
+    /// Whether this frame or one below it compares its children.
+    compares: bool,
 }
 
 /// All stacks that have come up.
@@ -41,21 +59,34 @@ pub(super) struct Stacks {
     entries: IndexSet<Entry, FxBuildHasher>,
     progress: IndexSet<Progress, FxBuildHasher>,
     progress_bytes: usize,
+    items: IndexSet<ItemState, FxBuildHasher>,
+    item_bytes: usize,
 }
 
 impl Stacks {
     pub(super) fn new() -> Self {
-        Self { entries: IndexSet::default(), progress: IndexSet::default(), progress_bytes: 0 }
+        let mut items = IndexSet::default();
+        items.insert(ItemState::default());
+        Self {
+            entries: IndexSet::default(),
+            progress: IndexSet::default(),
+            progress_bytes: 0,
+            items,
+            item_bytes: 0,
+        }
     }
 
-    pub(super) fn push(&mut self, parent: StackId, frame: Frame) -> StackId {
+    /// Opens a container; `compares` says whether its children are compared with each other.
+    pub(super) fn push(&mut self, parent: StackId, frame: Frame, compares: bool) -> StackId {
         let depth = self.depth(parent) + 1;
+        let compares = compares || self.compares(parent);
         let own = match frame {
             Frame::Object { progress, .. } => self.progress(progress).pending,
             Frame::Array { .. } => false,
         };
         let pending = own || self.is_pending(parent);
-        let (index, _) = self.entries.insert_full(Entry { parent, frame, depth, pending });
+        let (index, _) =
+            self.entries.insert_full(Entry { parent, frame, depth, pending, compares });
         StackId(index as u32 + 1)
     }
 
@@ -76,6 +107,22 @@ impl Stacks {
         stack.0.checked_sub(1).is_some_and(|index| self.entries[index as usize].pending)
     }
 
+    /// Whether some open container compares its children.
+    pub(super) fn compares(&self, stack: StackId) -> bool {
+        stack.0.checked_sub(1).is_some_and(|index| self.entries[index as usize].compares)
+    }
+
+    pub(super) fn intern_items(&mut self, items: ItemState) -> ItemStateId {
+        let bytes = 64 + items.counters.len() * 8 + items.values.len() * 4;
+        let (index, new) = self.items.insert_full(items);
+        self.item_bytes += if new { bytes } else { 0 };
+        ItemStateId(index as u32)
+    }
+
+    pub(super) fn items(&self, id: ItemStateId) -> &ItemState {
+        &self.items[id.0 as usize]
+    }
+
     pub(super) fn intern_progress(&mut self, progress: Progress) -> ProgressId {
         let extras: usize = progress.extras.iter().map(|name| name.len() + 16).sum();
         let bytes = size_of::<Progress>() + 32 + progress.seen.len() * 4 + extras;
@@ -89,7 +136,7 @@ impl Stacks {
     }
 
     pub(super) fn memory_usage(&self) -> usize {
-        self.entries.len() * (size_of::<Entry>() + 16) + self.progress_bytes
+        self.entries.len() * (size_of::<Entry>() + 16) + self.progress_bytes + self.item_bytes
     }
 }
 
@@ -125,9 +172,12 @@ impl<'a> Moved<'a> {
                     let progress = to.intern_progress(self.from.progress(progress).clone());
                     Frame::Object { shape, progress }
                 }
-                array @ Frame::Array { .. } => array,
+                Frame::Array { shape, count, items, start } => {
+                    let items = to.intern_items(self.from.items(items).clone());
+                    Frame::Array { shape, count, items, start }
+                }
             };
-            copied = to.push(copied, frame);
+            copied = to.push(copied, frame, self.from.compares(old));
             self.copies.insert(old, copied);
         }
         copied

@@ -22,10 +22,12 @@
 
 mod completion;
 mod content;
+mod dominance;
 mod frame;
 mod settle;
 mod step;
 mod thread;
+mod track;
 
 use std::sync::Arc;
 
@@ -38,6 +40,7 @@ use crate::goal::{GoalLimit, Goals};
 use content::Keys;
 use frame::Stacks;
 use thread::{Leaf, Thread};
+use track::Texts;
 
 /// The state from which nothing is accepted.
 pub const DEAD: u32 = 0;
@@ -53,6 +56,7 @@ pub struct SchemaAutomaton {
     goals: Goals,
     stacks: Stacks,
     keys: Keys,
+    texts: Texts,
     states: IndexSet<Box<[Thread]>, FxBuildHasher>,
     /// Successors of each state by byte, allocated when a state is first left.
     rows: Vec<Option<Box<[u32; 256]>>>,
@@ -69,6 +73,7 @@ impl SchemaAutomaton {
             goals: schema.goals().clone(),
             stacks: Stacks::new(),
             keys: Keys::default(),
+            texts: Texts::default(),
             states: IndexSet::default(),
             rows: Vec::new(),
             start: DEAD,
@@ -85,6 +90,7 @@ impl SchemaAutomaton {
         self.table_bytes = 0;
         self.stacks = Stacks::new();
         self.keys = Keys::default();
+        self.texts = Texts::default();
         // No thread, and a set no step can produce, stand for the two reserved states.
         self.intern(Vec::new());
         self.intern(vec![Thread::RESERVED]);
@@ -122,12 +128,15 @@ impl SchemaAutomaton {
         let mut result = Ok(());
         for thread in &threads {
             result = self.step_thread(thread, byte, &mut after);
-            if result.is_err() || after.len() > 2 * self.goals.options.limits.threads {
+            if result.is_err() || after.len() > 8 * self.goals.options.limits.threads {
                 break;
             }
         }
         after.sort_unstable();
         after.dedup();
+        if after.len() > 1 {
+            self.drop_dominated(&mut after);
+        }
         let target = match result {
             Err(limit) => {
                 self.last_limit = Some(limit);
@@ -201,6 +210,7 @@ impl SchemaAutomaton {
         self.table_bytes
             + self.stacks.memory_usage()
             + self.keys.memory_usage()
+            + self.texts.memory_usage()
             + self.goals.memory_usage()
     }
 
@@ -220,6 +230,7 @@ impl SchemaAutomaton {
         self.goals.clear_numbers(&mut numbers);
         let old_stacks = std::mem::replace(&mut self.stacks, Stacks::new());
         let old_keys = std::mem::take(&mut self.keys);
+        let old_texts = std::mem::take(&mut self.texts);
         self.reset_states();
         let mut moved = frame::Moved::new(&old_stacks);
         let mut ids = Vec::with_capacity(keep.len());
@@ -230,7 +241,11 @@ impl SchemaAutomaton {
             }
             let mut threads: Vec<Thread> = threads
                 .iter()
-                .map(|thread| thread.moved(&mut moved, &mut self.stacks, &old_keys, &mut self.keys))
+                .map(|thread| {
+                    let keys = (&old_keys, &mut self.keys);
+                    let texts = (&old_texts, &mut self.texts);
+                    thread.moved(&mut moved, &mut self.stacks, keys, texts)
+                })
                 .collect();
             threads.sort_unstable();
             ids.push(self.intern(threads));

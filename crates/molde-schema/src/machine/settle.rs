@@ -95,7 +95,8 @@ impl SchemaAutomaton {
             match (thread.leaf, keys.unfinished) {
                 // The key that is being written must be compared with the one just recorded.
                 (Leaf::Text { content: Content::Key(_), .. }, Some(unfinished)) => {
-                    let mut open = vec![Thread::gap(stack, Place::Key)];
+                    let text = self.texts.without(thread.text, unfinished.len() + 1);
+                    let mut open = vec![Thread::gap(stack, Place::Key, text)];
                     for &byte in [b'"'].iter().chain(unfinished) {
                         let mut next = Vec::new();
                         for thread in &open {
@@ -108,7 +109,7 @@ impl SchemaAutomaton {
                     }
                     after.extend(open);
                 }
-                (leaf, _) => after.push(Thread { stack, leaf }),
+                (leaf, _) => after.push(Thread { stack, leaf, text: thread.text }),
             }
         }
         after.sort_unstable();
@@ -144,7 +145,7 @@ impl SchemaAutomaton {
                 }
                 frame => frame,
             };
-            at = self.stacks.push(at, frame);
+            at = self.stacks.push(at, frame, self.stacks.compares(old));
             settled.insert(old, at);
         }
         at

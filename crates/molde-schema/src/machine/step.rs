@@ -1,12 +1,15 @@
 //! One byte of one thread.
 
-use crate::goal::{Alternative, ArrayId, GoalId, GoalLimit};
+use std::sync::Arc;
+
+use crate::goal::{Alternative, GoalId, GoalLimit, ItemState};
 use crate::options::{Escapes, Style};
 use crate::text::{short_escape, unescape};
 
 use super::SchemaAutomaton;
-use super::frame::{Frame, StackId};
+use super::frame::{Frame, ItemStateId, StackId};
 use super::thread::{Content, Escape, Leaf, Place, Thread};
+use super::track::TextId;
 
 /// Code units that stand for nothing by themselves.
 const HIGH_SURROGATES: std::ops::RangeInclusive<u16> = 0xD800..=0xDBFF;
@@ -21,50 +24,77 @@ impl SchemaAutomaton {
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
         let stack = thread.stack;
+        let text = self.read(thread, byte);
         match thread.leaf {
-            Leaf::Gap { place, whitespace } => self.step_gap(stack, place, whitespace, byte, after),
+            Leaf::Gap { place, whitespace } => {
+                self.step_gap(thread, place, whitespace, byte, after)
+            }
             Leaf::Literal { literal, at } => {
-                let text = literal.text();
-                if text.get(at as usize) == Some(&byte) {
-                    after.push(if at as usize + 1 == text.len() {
-                        self.complete_value(stack)
+                let spelling = literal.text();
+                if spelling.get(at as usize) == Some(&byte) {
+                    after.push(if at as usize + 1 == spelling.len() {
+                        self.complete_value(stack, text)?
                     } else {
-                        Thread { stack, leaf: Leaf::Literal { literal, at: at + 1 } }
+                        Thread { stack, leaf: Leaf::Literal { literal, at: at + 1 }, text }
                     });
                 }
                 Ok(())
             }
             Leaf::Number { number, state } => {
                 if let Some(state) = self.goals.number(number).step(state, byte) {
-                    after.push(Thread { stack, leaf: Leaf::Number { number, state } });
+                    after.push(Thread { stack, leaf: Leaf::Number { number, state }, text });
                     return Ok(());
                 }
                 // A number has no closing byte: what follows it ends it.
                 if self.goals.number(number).is_accepting(state) {
-                    let done = self.complete_value(stack);
+                    let done = self.complete_value(stack, thread.text)?;
                     return self.step_thread(&done, byte, after);
                 }
                 Ok(())
             }
+            Leaf::Text { content, escape: Escape::None } if byte == b'"' => {
+                self.close_content(stack, content, text, after)
+            }
             Leaf::Text { content, escape } => {
                 let next = self.step_text(stack, content, escape, byte)?;
-                after.extend(next);
+                after.extend(next.map(|leaf| Thread { stack, leaf, text }));
                 Ok(())
             }
         }
     }
 
-    /// The thread after a value has ended.
-    pub(super) fn complete_value(&mut self, stack: StackId) -> Thread {
-        match self.stacks.top(stack) {
-            None => Thread::gap(stack, Place::End),
-            Some((Frame::Array { shape, count }, parent)) => {
-                let count = self.goals.array(shape).saturate(count + 1);
-                let stack = self.stacks.push(parent, Frame::Array { shape, count });
-                Thread::gap(stack, Place::AfterItem)
-            }
-            Some((Frame::Object { .. }, _)) => Thread::gap(stack, Place::AfterMember),
+    /// What is to be remembered of the text after one more byte.
+    pub(super) fn read(&mut self, thread: &Thread, byte: u8) -> TextId {
+        if self.stacks.compares(thread.stack) {
+            self.texts.push(thread.text, byte)
+        } else {
+            TextId::NONE
         }
+    }
+
+    /// The thread after a value has ended, `text` included.
+    pub(super) fn complete_value(
+        &mut self,
+        stack: StackId,
+        text: TextId,
+    ) -> Result<Thread, GoalLimit> {
+        Ok(match self.stacks.top(stack) {
+            None => Thread::gap(stack, Place::End, TextId::NONE),
+            Some((Frame::Array { shape, count, items, start }, parent)) => {
+                if !self.goals.array(shape).is_unique {
+                    return Ok(Thread::gap(stack, Place::AfterItem, text));
+                }
+                let value = self.texts.bytes(text, start);
+                let value = self.goals.constant(&value)?;
+                let state = self.stacks.items(items).with_value(value);
+                let items = self.stacks.intern_items(state);
+                let frame = Frame::Array { shape, count, items, start: 0 };
+                let stack = self.stacks.push(parent, frame, true);
+                let text = if self.stacks.compares(parent) { text } else { TextId::NONE };
+                Thread::gap(stack, Place::AfterItem, text)
+            }
+            Some((Frame::Object { .. }, _)) => Thread::gap(stack, Place::AfterMember, text),
+        })
     }
 
     /// Whether the text may end here.
@@ -80,125 +110,67 @@ impl SchemaAutomaton {
 
     fn step_gap(
         &mut self,
-        stack: StackId,
+        thread: &Thread,
         place: Place,
         whitespace: u32,
         byte: u8,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
+        let stack = thread.stack;
         let style = self.goals.options.style;
+        let text = self.read(thread, byte);
         if style == Style::Flexible && matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
             let nesting = 8 * self.stacks.depth(stack) as usize;
             let most = self.goals.options.limits.whitespace_bytes.saturating_add(nesting);
             if (whitespace as usize) < most {
                 let leaf = Leaf::Gap { place, whitespace: whitespace + 1 };
-                after.push(Thread { stack, leaf });
+                after.push(Thread { stack, leaf, text });
             }
             return Ok(());
         }
-        match place {
-            Place::Value(goal) => self.start_value(stack, goal, byte, after),
-            Place::FirstItem => {
-                let Some((Frame::Array { shape, count }, _)) = self.stacks.top(stack) else {
-                    return Ok(());
-                };
-                if byte == b']' {
-                    self.close_array(stack, after);
-                    return Ok(());
-                }
-                let shape = self.goals.array(shape);
-                if shape.max_items.is_some_and(|max| count >= max) {
-                    return Ok(());
-                }
-                let goal = shape.goal(count);
-                self.start_value(stack, goal, byte, after)
+        let spaced = style == Style::Spaced;
+        match (place, byte) {
+            (Place::Value(goal), _) => self.start_value(stack, goal, byte, text, after)?,
+            (Place::FirstItem | Place::AfterItem, b']') => {
+                self.close_array(stack, text, after)?;
             }
-            Place::AfterItem => {
-                let Some((Frame::Array { shape, count }, _)) = self.stacks.top(stack) else {
-                    return Ok(());
-                };
-                match byte {
-                    b']' => {
-                        self.close_array(stack, after);
-                        Ok(())
-                    }
-                    b',' => {
-                        if let Some(goal) = self.next_item(shape, count)? {
-                            after.push(Thread::gap(
-                                stack,
-                                match style {
-                                    Style::Spaced => Place::ItemSpace,
-                                    Style::Compact | Style::Flexible => Place::Value(goal),
-                                },
-                            ));
-                        }
-                        Ok(())
-                    }
-                    _ => Ok(()),
+            (Place::FirstItem, _) => {
+                for (goal, stack) in self.item_starts(stack, thread.text)? {
+                    self.start_value(stack, goal, byte, text, after)?;
                 }
             }
-            Place::ItemSpace => {
-                if let (b' ', Some((Frame::Array { shape, count }, _))) =
-                    (byte, self.stacks.top(stack))
-                {
-                    let goal = self.goals.array(shape).goal(count);
-                    after.push(Thread::gap(stack, Place::Value(goal)));
+            (Place::AfterItem, b',') => {
+                for (goal, stack) in self.item_starts(stack, text)? {
+                    let place = if spaced { Place::ItemSpace(goal) } else { Place::Value(goal) };
+                    after.push(Thread::gap(stack, place, text));
                 }
-                Ok(())
             }
-            Place::FirstKey => match byte {
-                b'}' => {
-                    self.close_object(stack, after);
-                    Ok(())
-                }
-                _ => self.begin_key(stack, byte, after),
-            },
-            Place::AfterMember => match byte {
-                b'}' => {
-                    self.close_object(stack, after);
-                    Ok(())
-                }
-                b',' => {
-                    if self.start_key(stack)?.is_some() {
-                        after.push(Thread::gap(
-                            stack,
-                            match style {
-                                Style::Spaced => Place::KeySpace,
-                                Style::Compact | Style::Flexible => Place::Key,
-                            },
-                        ));
-                    }
-                    Ok(())
-                }
-                _ => Ok(()),
-            },
-            Place::KeySpace => {
-                if byte == b' ' {
-                    after.push(Thread::gap(stack, Place::Key));
-                }
-                Ok(())
+            (Place::ItemSpace(goal) | Place::ColonSpace(goal), b' ') => {
+                after.push(Thread::gap(stack, Place::Value(goal), text));
             }
-            Place::Key => self.begin_key(stack, byte, after),
-            Place::Colon(goal) => {
-                if byte == b':' {
-                    after.push(Thread::gap(
-                        stack,
-                        match style {
-                            Style::Spaced => Place::ColonSpace(goal),
-                            Style::Compact | Style::Flexible => Place::Value(goal),
-                        },
-                    ));
-                }
-                Ok(())
+            (Place::FirstKey | Place::AfterMember, b'}') => {
+                self.close_object(stack, text, after)?;
             }
-            Place::ColonSpace(goal) => {
-                if byte == b' ' {
-                    after.push(Thread::gap(stack, Place::Value(goal)));
+            (Place::AfterMember, b',') => {
+                if self.start_key(stack)?.is_some() {
+                    let place = if spaced { Place::KeySpace } else { Place::Key };
+                    after.push(Thread::gap(stack, place, text));
                 }
-                Ok(())
             }
-            Place::End => Ok(()),
+            (Place::KeySpace, b' ') => after.push(Thread::gap(stack, Place::Key, text)),
+            (Place::FirstKey | Place::Key, b'"') => {
+                if let Some(content) = self.start_key(stack)? {
+                    let leaf = Leaf::Text { content, escape: Escape::None };
+                    after.push(Thread { stack, leaf, text });
+                }
+            }
+            (Place::Colon(goal), b':') => {
+                let place = if spaced { Place::ColonSpace(goal) } else { Place::Value(goal) };
+                after.push(Thread::gap(stack, place, text));
+            }
+            _ => {}
         }
+        Ok(())
     }
 
     /// The first byte of a value: it decides the type, hence which alternatives stay.
@@ -207,6 +179,7 @@ impl SchemaAutomaton {
         stack: StackId,
         goal: GoalId,
         byte: u8,
+        text: TextId,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
         for alternative in self.goals.solve(goal)?.alternatives.iter() {
@@ -227,77 +200,111 @@ impl SchemaAutomaton {
                     let content = Content::String { shape, state, count: 0 };
                     Leaf::Text { content, escape: Escape::None }
                 }
-                (Alternative::Array(shape), b'[') => {
-                    let stack = self.stacks.push(stack, Frame::Array { shape, count: 0 });
-                    after.push(Thread::gap(stack, Place::FirstItem));
+                (Alternative::Array(id), b'[') => {
+                    let shape = self.goals.array(id);
+                    let compares = shape.is_unique;
+                    let items = match shape.remembers() {
+                        true => self.stacks.intern_items(ItemState::start(shape)),
+                        false => ItemStateId::NONE,
+                    };
+                    let frame = Frame::Array { shape: id, count: 0, items, start: 0 };
+                    let stack = self.stacks.push(stack, frame, compares);
+                    after.push(Thread::gap(stack, Place::FirstItem, text));
                     continue;
                 }
                 (Alternative::Object(shape), b'{') => {
                     let progress = self.stacks.intern_progress(crate::goal::Progress::default());
-                    let stack = self.stacks.push(stack, Frame::Object { shape, progress });
-                    after.push(Thread::gap(stack, Place::FirstKey));
+                    let frame = Frame::Object { shape, progress };
+                    let stack = self.stacks.push(stack, frame, false);
+                    after.push(Thread::gap(stack, Place::FirstKey, text));
                     continue;
                 }
                 _ => continue,
             };
-            after.push(Thread { stack, leaf });
+            after.push(Thread { stack, leaf, text });
         }
         Ok(())
     }
 
-    fn begin_key(
+    fn close_object(
         &mut self,
         stack: StackId,
-        byte: u8,
+        text: TextId,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
-        if byte == b'"'
-            && let Some(content) = self.start_key(stack)?
-        {
-            let leaf = Leaf::Text { content, escape: Escape::None };
-            after.push(Thread { stack, leaf });
-        }
-        Ok(())
-    }
-
-    fn close_object(&mut self, stack: StackId, after: &mut Vec<Thread>) {
         if let Some(object) = self.open_object(stack)
             && self.is_closable(&object)
         {
-            after.push(self.complete_value(object.parent));
+            after.push(self.complete_value(object.parent, text)?);
         }
+        Ok(())
     }
 
-    fn close_array(&mut self, stack: StackId, after: &mut Vec<Thread>) {
-        if let Some((Frame::Array { shape, count }, parent)) = self.stacks.top(stack)
+    fn close_array(
+        &mut self,
+        stack: StackId,
+        text: TextId,
+        after: &mut Vec<Thread>,
+    ) -> Result<(), GoalLimit> {
+        if let Some((Frame::Array { shape, count, items, .. }, parent)) = self.stacks.top(stack)
             && count >= self.goals.array(shape).min_items
+            && self.stacks.items(items).is_complete(self.goals.array(shape))
         {
-            after.push(self.complete_value(parent));
+            after.push(self.complete_value(parent, text)?);
         }
+        Ok(())
     }
 
-    /// The goal of one more item, if there may be one.
-    fn next_item(&mut self, shape: ArrayId, count: u64) -> Result<Option<GoalId>, GoalLimit> {
-        let shape = self.goals.array(shape);
+    /// The ways to begin one more item, with `text` before it: its goal, and the array that has it.
+    fn item_starts(
+        &mut self,
+        stack: StackId,
+        text: TextId,
+    ) -> Result<Vec<(GoalId, StackId)>, GoalLimit> {
+        let Some((Frame::Array { shape: id, count, items, .. }, parent)) = self.stacks.top(stack)
+        else {
+            return Ok(Vec::new());
+        };
+        let shape = Arc::clone(self.goals.array(id));
         if shape.max_items.is_some_and(|max| count >= max) {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let goal = shape.goal(count);
-        Ok(self.goals.shortest(goal)?.map(|_| goal))
+        let state = self.stacks.items(items).clone();
+        let start = if shape.is_unique { self.texts.len(text) } else { 0 };
+        let next = shape.saturate(count + 1);
+        let mut starts = Vec::with_capacity(1);
+        let options = self.goals.options(shape.rule(count), state.active(&shape))?;
+        for option in options.iter() {
+            let Some(counted) = state.counted(option, &shape) else { continue };
+            let goal = self.goals.without_values(option.goal, &state.values);
+            if self.goals.shortest(goal)?.is_none()
+                || !self.goals.can_finish_items(id, next, &counted)?
+            {
+                continue;
+            }
+            let items = if shape.remembers() {
+                self.stacks.intern_items(counted)
+            } else {
+                ItemStateId::NONE
+            };
+            let frame = Frame::Array { shape: id, count: next, items, start };
+            starts.push((goal, self.stacks.push(parent, frame, shape.is_unique)));
+        }
+        Ok(starts)
     }
 
+    /// One byte of a string, other than the quote that closes it.
     fn step_text(
         &mut self,
         stack: StackId,
         content: Content,
         escape: Escape,
         byte: u8,
-    ) -> Result<Option<Thread>, GoalLimit> {
-        let text = |content, escape| Thread { stack, leaf: Leaf::Text { content, escape } };
+    ) -> Result<Option<Leaf>, GoalLimit> {
+        let text = |content, escape| Leaf::Text { content, escape };
         let any = self.goals.options.escapes == Escapes::Any;
         Ok(match escape {
             Escape::None => match byte {
-                b'"' => self.close_content(stack, content)?,
                 b'\\' => self
                     .continues_escaped(stack, content)?
                     .then(|| text(content, Escape::Backslash)),

@@ -4,12 +4,16 @@ use crate::goal::{GoalId, Literal, NumberId, StringId};
 
 use super::content::{KeyId, Keys};
 use super::frame::{Moved, StackId, Stacks};
+use super::track::{TextId, Texts};
 
 /// One way to read the text so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Thread {
     pub(super) stack: StackId,
     pub(super) leaf: Leaf,
+    /// What has been read inside the outermost container that compares its children;
+    /// [`TextId::NONE`] outside of such.
+    pub(super) text: TextId,
 }
 
 /// The position inside the innermost container.
@@ -34,8 +38,8 @@ pub(super) enum Place {
     FirstItem,
     /// After an item: a comma or `]`.
     AfterItem,
-    /// After the comma: the space that [`Style::Spaced`](crate::Style) writes.
-    ItemSpace,
+    /// After the comma: the space that [`Style::Spaced`](crate::Style) writes, then a value.
+    ItemSpace(GoalId),
     /// After `{`: a key or `}`.
     FirstKey,
     /// After a member: a comma or `}`.
@@ -90,16 +94,19 @@ pub(super) enum Escape {
 
 impl Thread {
     /// Stands for the reserved undecided state: no step yields it.
-    pub(super) const RESERVED: Self =
-        Self { stack: StackId::EMPTY, leaf: Leaf::Literal { literal: Literal::Null, at: u8::MAX } };
+    pub(super) const RESERVED: Self = Self {
+        stack: StackId::EMPTY,
+        leaf: Leaf::Literal { literal: Literal::Null, at: u8::MAX },
+        text: TextId::NONE,
+    };
 
     /// The only thread at the start of a text.
     pub(super) fn at_value(goal: GoalId) -> Self {
-        Self::gap(StackId::EMPTY, Place::Value(goal))
+        Self::gap(StackId::EMPTY, Place::Value(goal), TextId::NONE)
     }
 
-    pub(super) fn gap(stack: StackId, place: Place) -> Self {
-        Self { stack, leaf: Leaf::Gap { place, whitespace: 0 } }
+    pub(super) fn gap(stack: StackId, place: Place, text: TextId) -> Self {
+        Self { stack, leaf: Leaf::Gap { place, whitespace: 0 }, text }
     }
 
     /// The same thread over new tables of stacks and keys.
@@ -107,8 +114,8 @@ impl Thread {
         self,
         moved: &mut Moved<'_>,
         stacks: &mut Stacks,
-        old_keys: &Keys,
-        keys: &mut Keys,
+        (old_keys, keys): (&Keys, &mut Keys),
+        (old_texts, texts): (&Texts, &mut Texts),
     ) -> Self {
         let leaf = match self.leaf {
             Leaf::Text { content: Content::Key(key), escape } => {
@@ -116,6 +123,7 @@ impl Thread {
             }
             leaf => leaf,
         };
-        Self { stack: moved.copy(self.stack, stacks), leaf }
+        let text = texts.copy(self.text, old_texts);
+        Self { stack: moved.copy(self.stack, stacks), leaf, text }
     }
 }

@@ -1,0 +1,154 @@
+//! The text of a short value.
+
+use crate::text::quoted;
+
+use super::items::{ItemPlan, ItemState};
+use super::{Alternative, ArrayId, GoalId, GoalLimit, Goals, Member, Progress};
+
+/// What is left to write, in reverse.
+enum Part {
+    Value(GoalId),
+    Text(Vec<u8>),
+}
+
+impl Goals {
+    /// Appends the shortest value of a goal. A stack of its own: nesting is as deep as the schema
+    /// demands.
+    pub(crate) fn write_value(
+        &mut self,
+        goal: GoalId,
+        text: &mut Vec<u8>,
+    ) -> Result<(), GoalLimit> {
+        let mut parts = vec![Part::Value(goal)];
+        while let Some(part) = parts.pop() {
+            let goal = match part {
+                Part::Text(bytes) => {
+                    text.extend(bytes);
+                    continue;
+                }
+                Part::Value(goal) => goal,
+            };
+            let Some((_, alternative)) = self.solve(goal)?.shortest else { continue };
+            match alternative {
+                Alternative::Literal(literal) => text.extend(literal.text()),
+                Alternative::Number(id) => {
+                    let automaton = self.number(id);
+                    let start = automaton.start();
+                    text.extend(automaton.shortest(start));
+                }
+                Alternative::String(id) => {
+                    text.push(b'"');
+                    text.extend(self.string(id).shortest_text(None));
+                    text.push(b'"');
+                }
+                Alternative::Array(id) => {
+                    let state = ItemState::start(self.array(id));
+                    let plan = self.solved_item_plan(id, 0, &state)?.unwrap_or_default();
+                    text.push(b'[');
+                    if self.array(id).is_unique {
+                        self.write_distinct(&plan, &state, true, text)?;
+                        text.push(b']');
+                        continue;
+                    }
+                    parts.push(Part::Text(b"]".to_vec()));
+                    let first = parts.len();
+                    for goal in items(&plan).rev() {
+                        parts.push(Part::Value(goal));
+                        parts.push(Part::Text(self.separator().to_vec()));
+                    }
+                    if parts.len() > first {
+                        parts.pop();
+                    }
+                }
+                Alternative::Object(id) => {
+                    let members = self.solved_plan(id, &Progress::default())?;
+                    text.push(b'{');
+                    parts.push(Part::Text(b"}".to_vec()));
+                    for (index, member) in members.unwrap_or_default().iter().enumerate().rev() {
+                        parts.push(Part::Value(member.goal));
+                        parts.push(Part::Text(self.key(member, index == 0)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the items with which an open array can be finished, and nothing else.
+    pub(crate) fn write_items(
+        &mut self,
+        id: ArrayId,
+        count: u64,
+        state: &ItemState,
+        is_first: bool,
+        text: &mut Vec<u8>,
+    ) -> Result<(), GoalLimit> {
+        let plan = self.solved_item_plan(id, count, state)?.unwrap_or_default();
+        if self.array(id).is_unique {
+            return self.write_distinct(&plan, state, is_first, text);
+        }
+        for (index, goal) in items(&plan).enumerate() {
+            if index > 0 || !is_first {
+                text.extend(self.separator());
+            }
+            self.write_value(goal, text)?;
+        }
+        Ok(())
+    }
+
+    /// Appends items of which each differs from those before it. Recursive in the nesting of such
+    /// arrays only.
+    fn write_distinct(
+        &mut self,
+        plan: &ItemPlan,
+        state: &ItemState,
+        is_first: bool,
+        text: &mut Vec<u8>,
+    ) -> Result<(), GoalLimit> {
+        let mut state = state.clone();
+        for (index, goal) in items(plan).enumerate() {
+            if index > 0 || !is_first {
+                text.extend(self.separator());
+            }
+            let goal = self.without_values(goal, &state.values);
+            let mut item = Vec::new();
+            self.write_value(goal, &mut item)?;
+            let value = self.constant(&item)?;
+            state = state.with_value(value);
+            text.extend(item);
+        }
+        Ok(())
+    }
+
+    /// Appends members to an object.
+    pub(crate) fn write_members(
+        &mut self,
+        members: &[Member],
+        is_first: bool,
+        text: &mut Vec<u8>,
+    ) -> Result<(), GoalLimit> {
+        for (index, member) in members.iter().enumerate() {
+            text.extend(self.key(member, index == 0 && is_first));
+            self.write_value(member.goal, text)?;
+        }
+        Ok(())
+    }
+
+    /// A key with what stands around it.
+    fn key(&self, member: &Member, is_first: bool) -> Vec<u8> {
+        let mut key = Vec::new();
+        if !is_first {
+            key.extend(self.separator());
+        }
+        key.extend(quoted(&member.name));
+        key.extend(self.colon());
+        key
+    }
+}
+
+/// Every item of a plan.
+fn items(plan: &ItemPlan) -> impl DoubleEndedIterator<Item = GoalId> {
+    let repeat = plan.repeat.map_or(0..0, |(_, times)| 0..times);
+    let repeated = plan.repeat.map_or(GoalId(0), |(goal, _)| goal);
+    plan.items.clone().into_iter().chain(repeat.map(move |_| repeated))
+}

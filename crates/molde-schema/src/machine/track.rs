@@ -1,0 +1,75 @@
+//! The texts of children that are compared with others.
+//!
+//! Inside an array whose items must differ, every item's text is part of the state until the item
+//! ends and its value is known. A text is a list that shares what it has in common with others.
+
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+
+/// A text; equal texts have equal ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct TextId(u32);
+
+impl TextId {
+    /// The empty text.
+    pub(super) const NONE: Self = Self(0);
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Entry {
+    before: TextId,
+    byte: u8,
+    len: u32,
+}
+
+/// All texts that have come up.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Texts {
+    entries: IndexSet<Entry, FxBuildHasher>,
+}
+
+impl Texts {
+    pub(super) fn push(&mut self, before: TextId, byte: u8) -> TextId {
+        let len = self.len(before) + 1;
+        let (index, _) = self.entries.insert_full(Entry { before, byte, len });
+        TextId(index as u32 + 1)
+    }
+
+    pub(super) fn extend(&mut self, before: TextId, bytes: &[u8]) -> TextId {
+        bytes.iter().fold(before, |text, &byte| self.push(text, byte))
+    }
+
+    fn entry(&self, text: TextId) -> Option<Entry> {
+        text.0.checked_sub(1).map(|index| self.entries[index as usize])
+    }
+
+    /// In bytes.
+    pub(super) fn len(&self, text: TextId) -> u32 {
+        self.entry(text).map_or(0, |entry| entry.len)
+    }
+
+    /// The bytes from offset `start` on.
+    pub(super) fn bytes(&self, text: TextId, start: u32) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity((self.len(text).saturating_sub(start)) as usize);
+        let mut at = text;
+        while let Some(entry) = self.entry(at).filter(|entry| entry.len > start) {
+            bytes.push(entry.byte);
+            at = entry.before;
+        }
+        bytes.reverse();
+        bytes
+    }
+
+    /// The text without its last bytes.
+    pub(super) fn without(&self, text: TextId, bytes: usize) -> TextId {
+        (0..bytes).fold(text, |text, _| self.entry(text).map_or(text, |entry| entry.before))
+    }
+
+    pub(super) fn copy(&mut self, text: TextId, from: &Self) -> TextId {
+        self.extend(TextId::NONE, &from.bytes(text, 0))
+    }
+
+    pub(super) fn memory_usage(&self) -> usize {
+        self.entries.len() * (size_of::<Entry>() + 16)
+    }
+}
