@@ -30,6 +30,7 @@
 //! - **Bounded.** What can grow has a field in [`Limits`].
 //! - This crate knows nothing of tokens, models, files or the network.
 
+mod canonical_order;
 mod dfa;
 mod dialect;
 mod document;

@@ -33,11 +33,11 @@ use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
 use crate::CompiledSchema;
-use crate::goal::{GoalLimit, Goals};
+use crate::goal::{GoalLimit, Goals, ObjectShape};
 
 use content::Keys;
 use frame::Stacks;
-use thread::{Leaf, Thread};
+use thread::{Leaf, Place, Thread};
 
 /// The state from which nothing is accepted.
 pub const DEAD: u32 = 0;
@@ -65,8 +65,12 @@ pub struct SchemaAutomaton {
 impl SchemaAutomaton {
     /// An automaton at its start. What was worked out while compiling is shared in the beginning.
     pub fn new(schema: &Arc<CompiledSchema>) -> Self {
+        Self::from_goals(schema.goals().clone())
+    }
+
+    pub(crate) fn from_goals(goals: Goals) -> Self {
         let mut automaton = Self {
-            goals: schema.goals().clone(),
+            goals,
             stacks: Stacks::new(),
             keys: Keys::default(),
             states: IndexSet::default(),
@@ -183,6 +187,21 @@ impl SchemaAutomaton {
             }
         }
         forced
+    }
+
+    /// The objects whose `{` was the last byte read, one for each alternative.
+    pub(crate) fn opened_objects(&self, state: u32) -> Vec<Arc<ObjectShape>> {
+        let mut shapes = Vec::new();
+        if state > UNDECIDED {
+            for thread in &self.states[state as usize] {
+                if let Leaf::Gap { place: Place::FirstKey, .. } = thread.leaf
+                    && let Some(object) = self.open_object(thread.stack)
+                {
+                    shapes.push(object.shape);
+                }
+            }
+        }
+        shapes
     }
 
     /// The limit that made the last undecided step undecided, as a sentence.
