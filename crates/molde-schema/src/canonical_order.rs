@@ -213,7 +213,8 @@ mod tests {
         let schema = r#"{"properties": {"b": true, "a": {"properties": {"y": true, "x": true}}},
                          "required": ["r"]}"#;
         let value = r#"{"z":1,"r":2.50,"a":{"x":[1,{"k":"\u00e9"}],"y":null},"q":"a\/b","b":true}"#;
-        let expected = r#"{"b": true, "a": {"y": null, "x": [1, {"k": "é"}]}, "r": 2.50, "z": 1, "q": "a/b"}"#;
+        let expected =
+            r#"{"b": true, "a": {"y": null, "x": [1, {"k": "é"}]}, "r": 2.50, "z": 1, "q": "a/b"}"#;
         assert_eq!(ordered(schema, value), expected);
     }
 
@@ -236,8 +237,7 @@ mod tests {
     #[test]
     fn under_any_order_members_stay_where_they_are() {
         let options = CompileOptions { order: Order::Any, ..CompileOptions::default() };
-        let schema =
-            CompiledSchema::compile(r#"{"properties": {"a": true}}"#, &options).unwrap();
+        let schema = CompiledSchema::compile(r#"{"properties": {"a": true}}"#, &options).unwrap();
         let text = r#"{"b": 1, "a": {"d": 1, "c": 2}}"#;
         assert_eq!(schema.canonical_order(text).unwrap(), text);
     }

@@ -50,7 +50,9 @@ mod text;
 pub use dialect::Dialect;
 pub use error::{Offender, Offenders, SchemaError};
 pub use lint::{Occurrence, Verdict};
-pub use machine::{DEAD, SchemaAutomaton, UNDECIDED};
+pub use machine::{
+    ByteBits, DEAD, SchemaAutomaton, StringContent, StringEnd, StringPosition, StringReading, UNDECIDED,
+};
 pub use options::{
     CompileOptions, Escapes, FormatProfile, Formats, Limits, NumberStyle, Order, Style,
 };

@@ -23,6 +23,8 @@
 mod completion;
 mod content;
 mod frame;
+mod outlook;
+mod reading;
 mod settle;
 mod step;
 mod thread;
@@ -33,11 +35,16 @@ use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
 use crate::CompiledSchema;
+use crate::options::Escapes;
 use crate::goal::{GoalLimit, Goals, ObjectShape};
 
 use content::Keys;
 use frame::Stacks;
+use outlook::Outlooks;
 use thread::{Leaf, Place, Thread};
+
+pub use outlook::{ByteBits, StringContent, StringPosition};
+pub use reading::{StringEnd, StringReading};
 
 /// The state from which nothing is accepted.
 pub const DEAD: u32 = 0;
@@ -60,6 +67,9 @@ pub struct SchemaAutomaton {
     /// Estimate of the heap bytes of `states` and `rows`.
     table_bytes: usize,
     last_limit: Option<GoalLimit>,
+    outlooks: Outlooks,
+    /// Most alternatives that a value had so far.
+    widest: usize,
 }
 
 impl SchemaAutomaton {
@@ -78,6 +88,8 @@ impl SchemaAutomaton {
             start: DEAD,
             table_bytes: 0,
             last_limit: None,
+            outlooks: Outlooks::default(),
+            widest: 1,
         };
         automaton.reset_states();
         automaton
@@ -94,6 +106,11 @@ impl SchemaAutomaton {
         self.intern(vec![Thread::RESERVED]);
         let root = self.goals.root();
         self.start = self.intern(vec![Thread::at_value(root)]);
+    }
+
+    /// Which escape sequences strings may contain.
+    pub fn escapes(&self) -> Escapes {
+        self.goals.options.escapes
     }
 
     /// The state before the first byte.
