@@ -129,7 +129,8 @@ impl Tally {
 fn fixed_ids(vocabulary_len: usize) -> [TokenId; 64] {
     let mut state: u64 = 0x9E37_79B9_7F4A_7C15;
     std::array::from_fn(|_| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         ((state >> 33) % vocabulary_len as u64) as TokenId
     })
 }
@@ -264,8 +265,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         StyleName::Compact => Style::Compact,
     };
     let with = |name| arguments.engines.contains(&name);
-    let molde = with(EngineName::Molde)
-        .then(|| Molde::new(&tokenizer.vocabulary, style, Order::Schema));
+    let molde =
+        with(EngineName::Molde).then(|| Molde::new(&tokenizer.vocabulary, style, Order::Schema));
     let any_order = (molde.is_some() && !arguments.no_any_order)
         .then(|| Molde::new(&tokenizer.vocabulary, style, Order::Any));
     let begin = Instant::now();
@@ -288,8 +289,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             None => None,
         },
     };
-    let (mut ours, mut theirs, mut free) =
-        (Tally::default(), Tally::default(), Tally::default());
+    let (mut ours, mut theirs, mut free) = (Tally::default(), Tally::default(), Tally::default());
     let mut slow: Vec<(u32, u32, String)> = Vec::new();
     for_each_case(&arguments.data, |case| {
         if arguments.only.as_ref().is_some_and(|only| !case.id.contains(only.as_str())) {
@@ -401,11 +401,7 @@ fn print_counts(name: &str, counts: &Counts) {
     println!(
         "{name}: {} schemas, {} pass ({percent:.1} %), {} refused, {} valid rejected, {} invalid \
          accepted",
-        counts.schemas,
-        counts.pass,
-        counts.refused,
-        counts.valid_rejected,
-        counts.invalid_accepted
+        counts.schemas, counts.pass, counts.refused, counts.valid_rejected, counts.invalid_accepted
     );
 }
 

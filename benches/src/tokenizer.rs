@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use molde_schema::Escapes;
 use molde_vocab::{TokenEntry, TokenId, Vocabulary};
 use serde::Deserialize;
 use tokenizers::Tokenizer;
@@ -73,6 +74,7 @@ impl BenchTokenizer {
         }
         let begin = Instant::now();
         let vocabulary = Vocabulary::new(entries, end_of_turn, None)?;
+        molde_constraint::prepare(&vocabulary, Escapes::Any);
         let load = begin.elapsed();
         Ok(Self { tokenizer: Arc::new(tokenizer), vocabulary: Arc::new(vocabulary), load })
     }
