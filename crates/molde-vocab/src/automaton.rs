@@ -98,9 +98,10 @@ pub trait ByteAutomaton {
         false
     }
 
-    /// Whether the content so far is one that is allowed.
-    fn content_is_complete(&mut self, _language: u32, _state: u32, _characters: u64) -> bool {
-        false
+    /// The kind of the content so far, an index of [`QuotedPosition::closed`], if the text may end
+    /// after it.
+    fn content_kind(&mut self, _language: u32, _state: u32, _characters: u64) -> Option<u32> {
+        None
     }
 
     /// Whether [`settle`](Self::settle) would change the state. Default: never.

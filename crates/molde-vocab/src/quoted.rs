@@ -54,12 +54,15 @@ pub enum QuotedEnd {
 pub struct QuotedPosition {
     /// What the text may still contain.
     pub content: QuotedContent,
-    /// The state after the end of the text, if it may end after some content; it does not depend
-    /// on which, except for those `apart`.
-    pub closed: StateId,
-    /// Contents after which, and after a beginning of which, the state after the end is another:
-    /// ask the automaton itself.
+    /// For each kind of content after which the text may end, the state after the end, dead if it
+    /// may not end so; it does not depend on the content otherwise, except for those `apart`.
+    /// With any content there is one kind.
+    pub closed: Vec<StateId>,
+    /// Contents such that what was said holds neither for them nor for their beginnings: ask the
+    /// automaton itself. (With any content, beginnings are allowed as everything is.)
     pub apart: Vec<Box<[u8]>>,
+    /// A state whose continuations are allowed here too.
+    pub beside: Option<StateId>,
 }
 
 /// What a quoted text may still contain.

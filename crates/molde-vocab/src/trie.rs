@@ -311,8 +311,8 @@ impl TokenTrie {
         None
     }
 
-    /// The further ids whose text is that of `first`.
-    fn equal_texts(&self, first: TokenId) -> impl Iterator<Item = TokenId> + '_ {
+    /// The further ids whose text is that of `first`, the lowest of them.
+    pub fn equal_texts(&self, first: TokenId) -> impl Iterator<Item = TokenId> + '_ {
         let from = self.duplicates.partition_point(|&(token, _)| token < first);
         self.duplicates[from..]
             .iter()

@@ -1,11 +1,15 @@
 //! What may follow a state, said without trying: for whoever runs the automaton over a vocabulary.
 
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
-use crate::goal::{Alternative, GoalId, ObjectId, StringId};
-use crate::options::Style;
+use indexmap::IndexSet;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::content::KeyState;
+use crate::dfa::{Dfa, DfaLimits};
+use crate::goal::{Alternative, ExtraNames, GoalId, ObjectId, StringId};
+use crate::options::{Escapes, Style};
+
+use super::content::{KeyId, KeyState};
 use super::frame::{Frame, StackId};
 use super::thread::{Content, Escape, Leaf, Place, Thread};
 use super::{DEAD, SchemaAutomaton, UNDECIDED};
@@ -16,19 +20,21 @@ pub type ByteBits = [u64; 4];
 const ALL_BYTES: ByteBits = [u64::MAX; 4];
 
 /// States with more threads are not taken apart: it would not pay.
-const MAX_PARTS: usize = 16;
+const MAX_PARTS: usize = 128;
 
 /// A position inside a string or a key, between two characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StringPosition {
     /// What the string may still contain.
     pub content: StringContent,
-    /// The state after the closing quote, for every content after which the string may end except
-    /// those in `apart`.
-    pub closed: u32,
-    /// Contents (names that are declared or taken) after which, and after a beginning of which, the
-    /// closing quote leads elsewhere.
+    /// For each kind of content after which the string may end, the state after the closing quote,
+    /// [`DEAD`] if it may not end so. With any content there is one kind.
+    pub closed: Vec<u32>,
+    /// Contents (names that are declared or taken) such that what was said holds neither for them
+    /// nor for their beginnings. With any content, beginnings are allowed as everything is.
     pub apart: Vec<Box<[u8]>>,
+    /// A state whose continuations are allowed too: that of the declared names alone.
+    pub beside: Option<u32>,
 }
 
 /// What a string may still contain.
@@ -52,6 +58,41 @@ pub enum StringContent {
     },
 }
 
+/// Marks the number of an object that stands for the language of its undeclared names.
+const NAME_LANGUAGE: u32 = 1 << 31;
+
+/// So many names are never used up.
+const MANY_NAMES: u64 = 1 << 32;
+
+/// The undeclared names of an object as a language of contents.
+#[derive(Debug, Clone)]
+struct NameLanguage {
+    extra: Arc<ExtraNames>,
+    /// Whether every name is one.
+    is_total: bool,
+    /// The states of the classes together; state 0 is dead, and these begin at 1.
+    states: IndexSet<Box<[u32]>, FxBuildHasher>,
+}
+
+impl NameLanguage {
+    fn intern(&mut self, classes: Box<[u32]>) -> u32 {
+        if classes.iter().all(|&state| state == Dfa::DEAD) {
+            return Dfa::DEAD;
+        }
+        self.states.insert_full(classes).0 as u32 + 1
+    }
+
+    fn classes(&self, state: u32) -> &[u32] {
+        state.checked_sub(1).map_or(&[], |index| &self.states[index as usize])
+    }
+
+    fn step(&mut self, state: u32, byte: u8) -> u32 {
+        let classes = self.classes(state).iter().zip(&self.extra.classes);
+        let next = classes.map(|(&state, class)| class.language.step(state, byte)).collect();
+        self.intern(next)
+    }
+}
+
 /// What is known of languages of contents: worked out when a string is first asked about.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outlooks {
@@ -61,6 +102,8 @@ pub(super) struct Outlooks {
     universal: FxHashMap<StringId, u32>,
     /// For each object, whether all undeclared names are alike.
     uniform_names: FxHashMap<ObjectId, bool>,
+    /// The undeclared names of objects where they are not alike.
+    names: FxHashMap<ObjectId, NameLanguage>,
 }
 
 fn insert(bits: &mut ByteBits, byte: u8) {
@@ -171,7 +214,7 @@ impl SchemaAutomaton {
         }
     }
 
-    fn key_successors(&mut self, stack: StackId, key: super::content::KeyId, bits: &mut ByteBits) {
+    fn key_successors(&mut self, stack: StackId, key: KeyId, bits: &mut ByteBits) {
         let key = self.keys.get(key);
         if !key.classes.is_empty() {
             insert_plain(bits);
@@ -233,51 +276,86 @@ impl SchemaAutomaton {
                 } else {
                     StringContent::Language { language: id.0, state, code_points: count }
                 };
-                Some(StringPosition { content, closed, apart: Vec::new() })
+                Some(StringPosition {
+                    content,
+                    closed: vec![closed],
+                    apart: Vec::new(),
+                    beside: None,
+                })
             }
-            Content::Key(id) => {
-                let object = self.open_object(thread.stack)?;
-                let key = self.keys.get(id).clone();
-                let [class] = *key.classes else { return None };
-                if !self.has_uniform_names(object.id) {
-                    return None;
-                }
-                let extra = self.goals.extra_names(object.id).ok()?;
-                if !extra.classes[0].language.is_accepting(class) {
-                    return None;
-                }
-                let progress = self.stacks.progress(object.progress).clone();
-                if key.typed.is_some() && progress.count + 1 < object.shape.min_properties {
-                    // Then the plan of how to finish depends on the text of the key.
-                    return None;
-                }
-                let fresh = KeyState {
-                    declared: (0, 0),
-                    length: 0,
-                    classes: key.classes.clone(),
-                    typed: None,
-                };
-                let fresh = self.keys.intern(fresh);
-                let closed = match self.close_content(thread.stack, Content::Key(fresh)) {
-                    Ok(Some(closed)) => self.intern(vec![closed]),
-                    Ok(None) => DEAD,
-                    Err(_) => return None,
-                };
-                let mut apart: Vec<Box<[u8]>> = Vec::new();
-                for at in key.declared.0..key.declared.1 {
-                    let name = &object.shape.names[object.shape.sorted[at as usize] as usize];
-                    apart.push(name.as_bytes()[key.length as usize..].into());
-                }
-                if let Some(typed) = key.typed.as_deref() {
-                    let taken = progress.extras.iter();
-                    apart.extend(
-                        taken.filter_map(|name| name.as_bytes().strip_prefix(typed)).map(Box::from),
-                    );
-                }
-                let content = StringContent::Any { least: 0, most: u64::MAX };
-                Some(StringPosition { content, closed, apart })
-            }
+            Content::Key(key) => self.key_position(thread.stack, key),
         }
+    }
+
+    fn key_position(&mut self, stack: StackId, id: KeyId) -> Option<StringPosition> {
+        let object = self.open_object(stack)?;
+        let key = self.keys.get(id).clone();
+        if key.classes.is_empty() {
+            return None;
+        }
+        let extra = self.goals.extra_names(object.id).ok()?;
+        let uniform = self.has_uniform_names(object.id);
+        let progress = self.stacks.progress(object.progress).clone();
+        let mut closed = Vec::with_capacity(extra.classes.len());
+        for (index, (class, &state)) in extra.classes.iter().zip(&*key.classes).enumerate() {
+            let language = &class.language;
+            let inside = language.transitions(state).first().is_some_and(|t| t.lo & 0xC0 == 0x80);
+            // Where names could run out, each one counts.
+            if inside || class.names_from(language.start()) < MANY_NAMES {
+                return None;
+            }
+            let end = (1..language.states() as u32).find(|&state| language.is_accepting(state))?;
+            let mut classes = vec![Dfa::DEAD; extra.classes.len()];
+            classes[index] = end;
+            let fresh =
+                KeyState { declared: (0, 0), length: 0, classes: classes.into(), typed: None };
+            let fresh = self.keys.intern(fresh);
+            closed.push(match self.close_content(stack, Content::Key(fresh)) {
+                Ok(Some(closed)) => self.intern(vec![closed]),
+                Ok(None) => DEAD,
+                Err(_) => return None,
+            });
+        }
+        let mut apart: Vec<Box<[u8]>> = Vec::new();
+        for at in key.declared.0..key.declared.1 {
+            let name = &object.shape.names[object.shape.sorted[at as usize] as usize];
+            apart.push(name.as_bytes()[key.length as usize..].into());
+        }
+        if let Some(typed) = key.typed.as_deref() {
+            let taken = progress.extras.iter();
+            apart.extend(
+                taken.filter_map(|name| name.as_bytes().strip_prefix(typed)).map(Box::from),
+            );
+        }
+        if uniform {
+            let content = StringContent::Any { least: 0, most: u64::MAX };
+            return Some(StringPosition { content, closed, apart, beside: None });
+        }
+        let beside = (key.declared.0 < key.declared.1).then(|| {
+            let declared = KeyState { classes: Box::default(), typed: None, ..key.clone() };
+            let content = Content::Key(self.keys.intern(declared));
+            self.intern(vec![Thread { stack, leaf: Leaf::Text { content, escape: Escape::None } }])
+        });
+        let language = object.id.0 | NAME_LANGUAGE;
+        let state = self.name_language(object.id)?.intern(key.classes);
+        let content = StringContent::Language { language, state, code_points: 0 };
+        Some(StringPosition { content, closed, apart, beside })
+    }
+
+    /// The language of the undeclared names of an object.
+    fn name_language(&mut self, id: ObjectId) -> Option<&mut NameLanguage> {
+        if !self.outlooks.names.contains_key(&id) {
+            let extra = self.goals.extra_names(id).ok()?;
+            let limits = DfaLimits::default();
+            let mut union = Some(Dfa::empty());
+            for class in &extra.classes {
+                union = union.and_then(|union| union.union(&class.language, &limits).ok());
+            }
+            let is_total = union.is_some_and(|union| union.is_universal());
+            let names = NameLanguage { extra, is_total, states: IndexSet::default() };
+            self.outlooks.names.insert(id, names);
+        }
+        self.outlooks.names.get_mut(&id)
     }
 
     /// Whether all undeclared names of an object are alike, and are all there are.
@@ -296,15 +374,35 @@ impl SchemaAutomaton {
     /// The successor of a state of a language of contents by a byte of the decoded content; 0 is
     /// dead.
     #[inline]
-    pub fn content_step(&self, language: u32, state: u32, byte: u8) -> u32 {
-        self.goals.string(StringId(language)).language.step(state, byte)
+    pub fn content_step(&mut self, language: u32, state: u32, byte: u8) -> u32 {
+        match self.names_of(language) {
+            Some(names) => names.step(state, byte),
+            None => self.goals.string(StringId(language)).language.step(state, byte),
+        }
+    }
+
+    fn names_of(&mut self, language: u32) -> Option<&mut NameLanguage> {
+        if language & NAME_LANGUAGE == 0 {
+            return None;
+        }
+        self.outlooks.names.get_mut(&ObjectId(language & !NAME_LANGUAGE))
     }
 
     /// The bytes whose successor in a language of contents is not dead.
-    pub fn content_successors(&self, language: u32, state: u32) -> ByteBits {
+    pub fn content_successors(&mut self, language: u32, state: u32) -> ByteBits {
         let mut bits = [0; 4];
-        for transition in self.goals.string(StringId(language)).language.transitions(state) {
-            insert_range(&mut bits, transition.lo, transition.hi);
+        let mut add = |language: &Dfa, state: u32| {
+            for transition in language.transitions(state) {
+                insert_range(&mut bits, transition.lo, transition.hi);
+            }
+        };
+        match self.names_of(language) {
+            Some(names) => {
+                for (&state, class) in names.classes(state).iter().zip(&names.extra.classes) {
+                    add(&class.language, state);
+                }
+            }
+            None => add(&self.goals.string(StringId(language)).language, state),
         }
         bits
     }
@@ -312,13 +410,24 @@ impl SchemaAutomaton {
     /// Whether an escape sequence can follow a content that led to a state, between two characters,
     /// with a number of code points.
     pub fn content_can_escape(&mut self, language: u32, state: u32, code_points: u64) -> bool {
-        let content = Content::String { shape: StringId(language), state, count: code_points };
-        self.continues_escaped(StackId::EMPTY, content).unwrap_or(false)
+        if language & NAME_LANGUAGE == 0 {
+            let content = Content::String { shape: StringId(language), state, count: code_points };
+            return self.continues_escaped(StackId::EMPTY, content).unwrap_or(false);
+        }
+        match self.goals.options.escapes {
+            Escapes::Any => self.content_successors(language, state) != [0; 4],
+            Escapes::Needed => (0..b' ')
+                .chain([b'"', b'\\'])
+                .any(|byte| self.content_step(language, state, byte) != Dfa::DEAD),
+        }
     }
 
     /// Whether every content that goes on from a state, between two characters, can become one that
     /// is allowed.
     pub fn content_is_total(&mut self, language: u32, state: u32) -> bool {
+        if let Some(names) = self.names_of(language) {
+            return names.is_total;
+        }
         let id = StringId(language);
         let goals = &self.goals;
         let total = self
@@ -331,13 +440,27 @@ impl SchemaAutomaton {
 
     /// Whether a content that led to a state with a number of code points can become one that is
     /// allowed.
-    pub fn content_is_live(&self, language: u32, state: u32, code_points: u64) -> bool {
-        self.goals.string(StringId(language)).is_live(state, code_points)
+    pub fn content_is_live(&mut self, language: u32, state: u32, code_points: u64) -> bool {
+        match self.names_of(language) {
+            Some(_) => state != Dfa::DEAD,
+            None => self.goals.string(StringId(language)).is_live(state, code_points),
+        }
     }
 
-    /// Whether a content that led to a state with a number of code points is allowed.
-    pub fn content_is_complete(&self, language: u32, state: u32, code_points: u64) -> bool {
-        self.goals.string(StringId(language)).is_complete(state, code_points)
+    /// The kind, an index of [`StringPosition::closed`], of a content that led to a state with a
+    /// number of code points, if the string may end after it.
+    pub fn content_kind(&mut self, language: u32, state: u32, code_points: u64) -> Option<u32> {
+        match self.names_of(language) {
+            Some(names) => {
+                let mut classes = names.classes(state).iter().zip(&names.extra.classes);
+                let kind = classes.position(|(&state, class)| class.language.is_accepting(state));
+                kind.map(|kind| kind as u32)
+            }
+            None => {
+                let shape = self.goals.string(StringId(language));
+                shape.is_complete(state, code_points).then_some(0)
+            }
+        }
     }
 }
 
