@@ -16,7 +16,7 @@ use molde_vocab::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::quoted::QuotedTokens;
-use crate::table::{StateTable, Step, set_bit};
+use crate::table::{StateTable, Step, clear_bit, set_bit};
 
 /// The mask of a state.
 #[derive(Clone, Debug)]
@@ -44,25 +44,56 @@ pub(crate) struct QuotedCache {
     /// What a state of a language of contents allows.
     languages: FxHashMap<QuotedContent, Option<Arc<LanguageTokens>>>,
     /// Masks by state of a language and rests.
-    language_masks: FxHashMap<(QuotedContent, RestsId), Arc<TokenMask>>,
+    language_masks: FxHashMap<(QuotedContent, Box<[RestsId]>), Arc<TokenMask>>,
     /// Successors of the states of each language of contents.
     rows: FxHashMap<u32, ContentRows>,
 }
 
-/// Successors of the states of a language of contents, as far as they were needed.
+/// The states of a language of contents as far as they were needed, numbered anew.
 #[derive(Clone, Debug, Default)]
-struct ContentRows(Vec<Option<ContentRow>>);
+struct ContentRows {
+    /// By state, its number here, or `NO_ROW`.
+    ids: Vec<u32>,
+    rows: Vec<ContentRow>,
+}
 
 /// The successors of one state.
 #[derive(Clone, Debug)]
 struct ContentRow {
-    successors: ByteSet,
-    /// By byte, where there are many.
-    dense: Option<Box<[u32; 256]>>,
+    state: u32,
+    /// By byte, the number of the successor; `NO_ROW` where it is dead. Empty until it is needed.
+    next: Option<Box<[u32; 256]>>,
 }
 
-/// With more successors than this, a state of a language of contents gets a table.
-const SPARSE_SUCCESSORS: u32 = 8;
+const NO_ROW: u32 = u32::MAX;
+
+impl ContentRows {
+    /// The number of a state.
+    fn id(&mut self, state: u32) -> u32 {
+        let index = state as usize;
+        if self.ids.len() <= index {
+            self.ids.resize(index + 1, NO_ROW);
+        }
+        if self.ids[index] == NO_ROW {
+            self.ids[index] = self.rows.len() as u32;
+            self.rows.push(ContentRow { state, next: None });
+        }
+        self.ids[index]
+    }
+
+    #[cold]
+    fn fill<A: ByteAutomaton>(&mut self, row: u32, automaton: &mut A, language: u32) {
+        let state = self.rows[row as usize].state;
+        let mut next = Box::new([NO_ROW; 256]);
+        for byte in automaton.content_successors(language, state).iter() {
+            let target = automaton.content_step(language, state, byte);
+            if target != 0 {
+                next[byte as usize] = self.id(target);
+            }
+        }
+        self.rows[row as usize].next = Some(next);
+    }
+}
 
 /// What the mask of a text with any content depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -82,9 +113,8 @@ struct AnyKey {
 struct LanguageTokens {
     /// Those that stay inside.
     words: Vec<u64>,
-    len: usize,
-    /// Whether the text may end, for each of [`QuotedTokens::closer_contents`].
-    complete: Box<[bool]>,
+    /// The kind of each of [`QuotedTokens::closer_contents`] after which the text may end.
+    kinds: Box<[Option<u32>]>,
 }
 
 impl<A: ByteAutomaton> StateTable<A> {
@@ -184,13 +214,17 @@ impl<A: ByteAutomaton> StateTable<A> {
     /// The mask inside a quoted text; `None` if something could not be decided.
     fn quoted_mask(&mut self, state: StateId, position: &QuotedPosition) -> Option<Arc<TokenMask>> {
         let tokens = Arc::clone(self.quoted_tokens.as_ref()?);
-        let closed = self.rests_after(&tokens, position.closed)?;
-        match position.content {
-            QuotedContent::Any { least, most } => {
+        let mut closed = Vec::with_capacity(position.closed.len());
+        for &state in &position.closed {
+            closed.push(self.rests_after(&tokens, state)?);
+        }
+        match (position.content, &closed[..]) {
+            (QuotedContent::Any { least, most }, &[closed]) => {
                 self.any_mask(&tokens, state, position, least, most, closed)
             }
-            QuotedContent::Language { .. } => {
-                self.language_mask(&tokens, state, position.content, closed)
+            (QuotedContent::Any { .. }, _) => None,
+            (QuotedContent::Language { .. }, _) => {
+                self.language_mask(&tokens, state, position, closed.into())
             }
         }
     }
@@ -208,14 +242,10 @@ impl<A: ByteAutomaton> StateTable<A> {
         let mut apart: Vec<u32> = Vec::new();
         if !position.apart.is_empty() {
             // The empty content is a beginning of each of them.
-            let closed =
-                tokens.quote.iter().fold(state, |state, &byte| self.automaton.step(state, byte));
-            empty = self.rests_after(tokens, closed)?;
-            for content in &position.apart {
-                apart.extend(tokens.closer_trie.prefixes(content).map(|(_, content)| content));
-            }
-            apart.sort_unstable();
-            apart.dedup();
+            empty = self.rests_after_quote(tokens, state)?;
+            apart = tokens.contents_apart(&position.apart);
+            // The empty content was asked about just now, for all its tokens.
+            apart.remove(0);
         }
         let longest = tokens.up_to.len() as u64;
         let key = AnyKey {
@@ -273,10 +303,13 @@ impl<A: ByteAutomaton> StateTable<A> {
         &mut self,
         tokens: &QuotedTokens,
         state: StateId,
-        content: QuotedContent,
-        closed: RestsId,
+        position: &QuotedPosition,
+        closed: Box<[RestsId]>,
     ) -> Option<Arc<TokenMask>> {
-        if let Some(known) = self.quoted.language_masks.get(&(content, closed)) {
+        let content = position.content;
+        let is_shared = position.apart.is_empty() && position.beside.is_none();
+        let key = (content, closed);
+        if is_shared && let Some(known) = self.quoted.language_masks.get(&key) {
             return Some(Arc::clone(known));
         }
         let allowed = match self.quoted.languages.get(&content) {
@@ -288,17 +321,56 @@ impl<A: ByteAutomaton> StateTable<A> {
                 found
             }
         }?;
+        let apart = tokens.contents_apart(&position.apart);
+        let empty =
+            if apart.is_empty() { NO_RESTS } else { self.rests_after_quote(tokens, state)? };
         let mut words = allowed.words.clone();
-        let mut len = allowed.len;
-        let rests = self.quoted.rest_sets.get_index(closed as usize)?;
-        for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
-            if allowed.complete[closer.content as usize] {
-                set_bit(&mut words, closer.token);
-                len += 1;
+        for (kind, &rests) in key.1.iter().enumerate() {
+            let rests = self.quoted.rest_sets.get_index(rests as usize)?;
+            for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
+                if allowed.kinds[closer.content as usize] == Some(kind as u32)
+                    && apart.binary_search(&closer.content).is_err()
+                {
+                    set_bit(&mut words, closer.token);
+                }
             }
         }
+        if let Some(beside) = position.beside {
+            let beside = self.plain_mask(beside);
+            if beside.undecided > 0 {
+                return None;
+            }
+            beside.mask.write_into(&mut words);
+        }
+        if !position.apart.is_empty() {
+            let rests = self.quoted.rest_sets.get_index(empty as usize)?;
+            for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
+                if closer.content == 0 {
+                    set_bit(&mut words, closer.token);
+                }
+            }
+            let mut ask: Vec<TokenId> = tokens.beginnings_of(&position.apart);
+            for rest in 0..tokens.rests_len() {
+                let closers = tokens.closers(rest).iter();
+                ask.extend(
+                    closers
+                        .filter(|closer| apart[1..].binary_search(&closer.content).is_ok())
+                        .map(|closer| closer.token),
+                );
+            }
+            for token in ask {
+                match self.step_token(state, token)? {
+                    Step::To(_) => set_bit(&mut words, token),
+                    Step::Dead { .. } => clear_bit(&mut words, token),
+                    Step::Undecided { .. } => return None,
+                }
+            }
+        }
+        let len = words.iter().map(|word| word.count_ones() as usize).sum();
         let mask = self.kept(TokenMask::from_counted_words(self.vocabulary.len(), words, len));
-        self.quoted.language_masks.insert((content, closed), Arc::clone(&mask));
+        if is_shared {
+            self.quoted.language_masks.insert(key, Arc::clone(&mask));
+        }
         Some(mask)
     }
 
@@ -310,57 +382,57 @@ impl<A: ByteAutomaton> StateTable<A> {
         content: QuotedContent,
     ) -> Option<LanguageTokens> {
         let QuotedContent::Language { language, state, characters } = content else { return None };
+        let mut rows = self.quoted.rows.remove(&language).unwrap_or_default();
         let mut walk = ContentWalk {
             automaton: &mut self.automaton,
-            rows: self.quoted.rows.remove(&language).unwrap_or_default(),
+            rows: &mut rows,
             language,
             read: characters,
             words: Vec::new(),
-            len: 0,
-            complete: None,
+            kinds: None,
         };
-        if walk.automaton.content_is_total(language, state) {
-            let (words, len) = tokens.inside(u64::MAX);
-            walk.words = words.to_vec();
-            walk.len = *len;
+        let is_total = walk.automaton.content_is_total(language, state);
+        let start = walk.rows.id(state);
+        if is_total {
+            walk.words = tokens.inside(u64::MAX).0.to_vec();
         } else {
             walk.words.resize(self.vocabulary.len().div_ceil(64), 0);
-            tokens.contents.walk_guided(&mut walk, (state, 0), &mut self.content_stack);
+            tokens.contents.walk(&mut walk, (start, 0), &mut self.content_stack);
+            tokens.escaped_contents.walk(&mut walk, (start, 0), &mut self.content_stack);
             for escape in tokens.escapes.iter().filter(|escape| escape.begun) {
-                let end = escape.content.iter().try_fold((state, 0), |at, &b| walk.enter(at, b));
-                if let Some((end, more)) = end
-                    && walk.automaton.content_can_escape(
-                        language,
-                        end,
-                        characters + u64::from(more),
-                    )
-                {
-                    set_bit(&mut walk.words, escape.token);
-                    walk.len += 1;
+                let end = escape.content.iter().try_fold((start, 0), |at, &b| walk.enter(at, b));
+                if let Some((end, more)) = end {
+                    let end = walk.rows.rows[end as usize].state;
+                    let read = characters + u64::from(more);
+                    if walk.automaton.content_can_escape(language, end, read) {
+                        set_bit(&mut walk.words, escape.token);
+                    }
                 }
             }
         }
-        let is_total = walk.automaton.content_is_total(language, state);
-        let mut complete = vec![false; tokens.closer_contents.len()];
-        complete[0] = walk.automaton.content_is_complete(language, state, characters);
-        walk.complete = Some(complete);
-        tokens.closer_trie.walk_guided(&mut walk, (state, 0), &mut self.content_stack);
-        let (mut words, mut len, rows) = (walk.words, walk.len, walk.rows);
-        let complete = walk.complete.unwrap_or_default();
+        let mut kinds = vec![None; tokens.closer_contents.len()];
+        kinds[0] = walk.automaton.content_kind(language, state, characters);
+        walk.kinds = Some(kinds);
+        tokens.closer_trie.walk(&mut walk, (start, 0), &mut self.content_stack);
+        let (mut words, kinds) = (walk.words, walk.kinds.unwrap_or_default());
         self.quoted.rows.insert(language, rows);
         if !is_total {
             for escape in tokens.escapes.iter().filter(|escape| !escape.begun) {
                 match self.step_token(position, escape.token)? {
-                    Step::To(_) => {
-                        set_bit(&mut words, escape.token);
-                        len += 1;
-                    }
+                    Step::To(_) => set_bit(&mut words, escape.token),
                     Step::Dead { .. } => {}
                     Step::Undecided { .. } => return None,
                 }
             }
         }
-        Some(LanguageTokens { words, len, complete: complete.into() })
+        Some(LanguageTokens { words, kinds: kinds.into() })
+    }
+
+    /// The rests that may follow if the text ends here.
+    fn rests_after_quote(&mut self, tokens: &QuotedTokens, state: StateId) -> Option<RestsId> {
+        let quote = tokens.quote.iter();
+        let closed = quote.fold(state, |state, &byte| self.automaton.step(state, byte));
+        self.rests_after(tokens, closed)
     }
 
     /// The rests that may follow a state; `None` if some could not be decided.
@@ -462,70 +534,41 @@ impl<A: ByteAutomaton> GuidedVisitor for RestWalk<'_, A> {
     }
 }
 
-/// Runs contents through their language: which stay alive, or which are complete.
+/// Runs contents through their language: which stay alive, or of which kind they are.
 struct ContentWalk<'a, A> {
     automaton: &'a mut A,
-    rows: ContentRows,
+    rows: &'a mut ContentRows,
     language: u32,
     /// Characters before the position.
     read: u64,
     words: Vec<u64>,
-    len: usize,
-    /// If given, the tokens are contents, and it is written which are complete.
-    complete: Option<Vec<bool>>,
-}
-
-impl<A: ByteAutomaton> ContentWalk<'_, A> {
-    #[inline]
-    fn row(&mut self, state: u32) -> &ContentRow {
-        let index = state as usize;
-        if self.rows.0.len() <= index {
-            self.rows.0.resize_with(index + 1, || None);
-        }
-        let (automaton, language) = (&mut *self.automaton, self.language);
-        self.rows.0[index].get_or_insert_with(|| {
-            let successors = automaton.content_successors(language, state);
-            let dense = (successors.len() > SPARSE_SUCCESSORS).then(|| {
-                let mut row = Box::new([0; 256]);
-                for byte in successors.iter() {
-                    row[byte as usize] = automaton.content_step(language, state, byte);
-                }
-                row
-            });
-            ContentRow { successors, dense }
-        })
-    }
+    /// If given, the tokens are contents, and it is written of which kind they are.
+    kinds: Option<Vec<Option<u32>>>,
 }
 
 impl<A: ByteAutomaton> TrieVisitor for ContentWalk<'_, A> {
-    /// State of the language, and characters since the position.
+    /// Number of a row, and characters since the position.
     type State = (u32, u32);
 
     #[inline]
-    fn enter(&mut self, (state, characters): (u32, u32), byte: u8) -> Option<(u32, u32)> {
-        let next = match &self.row(state).dense {
-            Some(row) => row[byte as usize],
-            None => self.automaton.content_step(self.language, state, byte),
+    fn enter(&mut self, (row, characters): (u32, u32), byte: u8) -> Option<(u32, u32)> {
+        let next = if let Some(next) = &self.rows.rows[row as usize].next {
+            next[byte as usize]
+        } else {
+            self.rows.fill(row, self.automaton, self.language);
+            self.rows.rows[row as usize].next.as_ref()?[byte as usize]
         };
-        (next != 0).then(|| (next, characters + u32::from(byte & 0xC0 != 0x80)))
+        (next != NO_ROW).then(|| (next, characters + u32::from(byte & 0xC0 != 0x80)))
     }
 
     #[inline]
-    fn token(&mut self, token: TokenId, (state, characters): (u32, u32)) {
+    fn token(&mut self, token: TokenId, (row, characters): (u32, u32)) {
         let characters = self.read + u64::from(characters);
-        if let Some(complete) = &mut self.complete {
-            complete[token as usize] =
-                self.automaton.content_is_complete(self.language, state, characters);
+        let state = self.rows.rows[row as usize].state;
+        if let Some(kinds) = &mut self.kinds {
+            kinds[token as usize] = self.automaton.content_kind(self.language, state, characters);
         } else if self.automaton.content_is_live(self.language, state, characters) {
             set_bit(&mut self.words, token);
-            self.len += 1;
         }
-    }
-}
-
-impl<A: ByteAutomaton> GuidedVisitor for ContentWalk<'_, A> {
-    #[inline]
-    fn successors(&mut self, (state, _): (u32, u32)) -> ByteSet {
-        self.row(state).successors
     }
 }

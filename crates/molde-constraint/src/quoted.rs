@@ -20,9 +20,11 @@ pub(crate) struct QuotedTokens {
     /// At `n`, the tokens that stay inside and have at most `n` characters (an unfinished one
     /// counts), as words of a bitset, and how many there are. The last one has them all.
     pub(crate) up_to: Box<[(Box<[u64]>, usize)]>,
-    /// The contents of the tokens that stay inside and end outside of an escape sequence; its
-    /// tokens are theirs.
+    /// The contents of the tokens that stay inside and have no escape sequence; its tokens are
+    /// theirs.
     pub(crate) contents: TokenTrie,
+    /// The contents of the tokens that stay inside and have whole escape sequences.
+    pub(crate) escaped_contents: TokenTrie,
     /// Tokens that end inside an escape sequence.
     pub(crate) escapes: Box<[EscapeToken]>,
     /// The tokens that end the text, by rest, then by content.
@@ -68,6 +70,7 @@ impl QuotedTokens {
     fn new(vocabulary: &Vocabulary, rules: QuotedRules) -> Self {
         let mut inside: Vec<(u64, TokenId)> = Vec::new();
         let mut contents: Vec<(Vec<u8>, TokenId)> = Vec::new();
+        let mut escaped: Vec<(Vec<u8>, TokenId)> = Vec::new();
         let mut escapes = Vec::new();
         let mut closers = Vec::new();
         let mut rests: FxHashMap<&[u8], u32> = FxHashMap::default();
@@ -84,7 +87,9 @@ impl QuotedTokens {
             match reading.end {
                 QuotedEnd::Inside => {
                     inside.push((characters(&reading.content), token));
-                    contents.push((reading.content, token));
+                    let is_plain = reading.content == bytes;
+                    let list = if is_plain { &mut contents } else { &mut escaped };
+                    list.push((reading.content, token));
                 }
                 QuotedEnd::Escape { begun } => {
                     inside.push((characters(&reading.content) + 1, token));
@@ -119,10 +124,13 @@ impl QuotedTokens {
         let mut rest_texts: Vec<(&[u8], u32)> =
             rests.into_iter().filter(|&(_, rest)| rest > 0).collect();
         rest_texts.sort_unstable();
-        let texts = contents.iter().filter(|(content, _)| !content.is_empty());
+        let trie = |texts: &[(Vec<u8>, TokenId)]| {
+            small_trie(texts.iter().map(|(content, token)| (&**content, *token)).collect())
+        };
         Self {
             up_to: up_to(vocabulary.len(), inside),
-            contents: small_trie(texts.map(|(content, token)| (&**content, *token)).collect()),
+            contents: trie(&contents),
+            escaped_contents: trie(&escaped),
             escapes: escapes.into(),
             closers: closers.into(),
             rest_ends,
@@ -143,6 +151,39 @@ impl QuotedTokens {
         let rest = rest as usize;
         let start = if rest == 0 { 0 } else { self.rest_ends[rest - 1] };
         &self.closers[start as usize..self.rest_ends[rest] as usize]
+    }
+
+    /// The contents, as indices in ascending order, of tokens that end the text which are one of
+    /// `names` or a beginning of one: the empty one first, if there is a name.
+    pub(crate) fn contents_apart(&self, names: &[Box<[u8]>]) -> Vec<u32> {
+        let mut apart = Vec::new();
+        if !names.is_empty() {
+            apart.push(0);
+        }
+        for name in names {
+            apart.extend(self.closer_trie.prefixes(name).map(|(_, content)| content));
+        }
+        apart.sort_unstable();
+        apart.dedup();
+        apart
+    }
+
+    /// The tokens that stay inside, and whose content is one of `names` or a beginning of one.
+    pub(crate) fn beginnings_of(&self, names: &[Box<[u8]>]) -> Vec<TokenId> {
+        let mut tokens: Vec<TokenId> = Vec::new();
+        for name in names {
+            for trie in [&self.contents, &self.escaped_contents] {
+                for (_, token) in trie.prefixes(name) {
+                    tokens.push(token);
+                    tokens.extend(trie.equal_texts(token));
+                }
+            }
+            let escapes = self.escapes.iter().filter(|escape| name.starts_with(&escape.content));
+            tokens.extend(escapes.map(|escape| escape.token));
+        }
+        tokens.sort_unstable();
+        tokens.dedup();
+        tokens
     }
 
     /// The tokens that stay inside and have at most so many characters.

@@ -106,7 +106,12 @@ impl ByteAutomaton for SchemaConstraint {
                 QuotedContent::Language { language, state, characters: code_points }
             }
         };
-        Some(QuotedPosition { content, closed: StateId(position.closed), apart: position.apart })
+        Some(QuotedPosition {
+            content,
+            closed: position.closed.into_iter().map(StateId).collect(),
+            apart: position.apart,
+            beside: position.beside.map(StateId),
+        })
     }
 
     #[inline]
@@ -131,8 +136,8 @@ impl ByteAutomaton for SchemaConstraint {
         self.0.content_is_live(language, state, characters)
     }
 
-    fn content_is_complete(&mut self, language: u32, state: u32, characters: u64) -> bool {
-        self.0.content_is_complete(language, state, characters)
+    fn content_kind(&mut self, language: u32, state: u32, characters: u64) -> Option<u32> {
+        self.0.content_kind(language, state, characters)
     }
 
     fn needs_settling(&self, state: StateId) -> bool {

@@ -34,7 +34,7 @@ pub(crate) struct StateTable<A> {
     words: Vec<u64>,
     walk_stack: Vec<StateId>,
     pub(crate) guided_stack: Vec<(StateId, ByteSet)>,
-    pub(crate) content_stack: Vec<((u32, u32), ByteSet)>,
+    pub(crate) content_stack: Vec<(u32, u32)>,
     pub(crate) few: Vec<TokenId>,
 }
 
@@ -225,4 +225,9 @@ impl<A: ByteAutomaton> TrieVisitor for EndsWalk<'_, A> {
 #[inline]
 pub(crate) fn set_bit(words: &mut [u64], token: TokenId) {
     words[(token / u64::BITS) as usize] |= 1 << (token % u64::BITS);
+}
+
+#[inline]
+pub(crate) fn clear_bit(words: &mut [u64], token: TokenId) {
+    words[(token / u64::BITS) as usize] &= !(1 << (token % u64::BITS));
 }

@@ -17,7 +17,7 @@ const FILES: [&str; 3] = [
     include_str!("../../../molde-schema/tests/data/combinations.json"),
 ];
 
-const SCHEMAS: [&str; 12] = [
+const SCHEMAS: [&str; 18] = [
     r#"{"type": "object", "properties": {"a": {"type": "string"}, "ab": true, "": true}}"#,
     r#"{"type": "object", "properties": {"a": true, "n": true}, "required": ["ab", "n"], "minProperties": 4}"#,
     r#"{"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}, "maxProperties": 2}"#,
@@ -30,6 +30,12 @@ const SCHEMAS: [&str; 12] = [
     r#"{"anyOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"a": {"maxLength": 2}, "n": false}}, {"type": "string"}]}"#,
     r#"{"patternProperties": {"^a": {"type": "string"}, "b$": {"minLength": 1}}, "additionalProperties": {"type": "array"}}"#,
     r#"{"patternProperties": {"^a": {"format": "date"}}, "additionalProperties": false}"#,
+    r#"{"properties": {"a": true, "n": {"type": "string"}, "ab": {"type": "null"}}, "patternProperties": {"^[ab]+$": {"type": "string"}, "^n": false}, "additionalProperties": false}"#,
+    r#"{"patternProperties": {"^[a-z]{1,40}$": {"type": "integer"}}, "additionalProperties": {"type": "null"}, "required": ["b"]}"#,
+    r#"{"patternProperties": {"^[ab]{1,2}$": {"type": "integer"}}, "additionalProperties": false, "minProperties": 3}"#,
+    r#"{"properties": {"n": true}, "patternProperties": {"^é|b$": {"type": "string"}}, "minProperties": 2}"#,
+    r#"{"type": "object", "minProperties": 3, "maxProperties": 4}"#,
+    r#"{"anyOf": [{"patternProperties": {"^a": {"type": "null"}}}, {"properties": {"a": {"type": "object"}}}]}"#,
 ];
 
 /// Every byte, what JSON is made of, and random pieces of that: whatever can stand in one token.
