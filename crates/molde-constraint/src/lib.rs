@@ -39,8 +39,10 @@ mod canonical;
 mod choices;
 mod completion;
 mod explain;
+mod masks;
 mod matcher;
 mod options;
+mod quoted;
 mod schema;
 mod table;
 
@@ -48,4 +50,4 @@ pub use choices::{Choices, ChoicesError};
 pub use explain::Explanation;
 pub use matcher::Matcher;
 pub use options::{Limits, MatcherOptions, Segmentation};
-pub use schema::SchemaConstraint;
+pub use schema::{SchemaConstraint, prepare};

@@ -2,8 +2,15 @@
 
 use std::sync::Arc;
 
-use molde_schema::{CompiledSchema, SchemaAutomaton};
-use molde_vocab::{ByteAutomaton, StateId};
+use molde_schema::{
+    CompiledSchema, Escapes, SchemaAutomaton, StringContent, StringEnd, StringReading,
+};
+use molde_vocab::{
+    ByteAutomaton, ByteSet, QuotedContent, QuotedEnd, QuotedPosition, QuotedReading, QuotedRules,
+    StateId, Vocabulary,
+};
+
+use crate::quoted::QuotedTokens;
 
 /// The automaton of a compiled schema, as [`Matcher`](crate::Matcher) takes it: molde-schema knows
 /// of no trait that has to do with tokens.
@@ -25,6 +32,35 @@ impl SchemaConstraint {
 const _: () = assert!(molde_schema::DEAD == StateId::DEAD.0);
 const _: () = assert!(molde_schema::UNDECIDED == StateId::UNDECIDED.0);
 
+/// How strings are read whose escapes are those that JSON demands.
+const NEEDED: QuotedRules = QuotedRules { key: 1, read: |bytes| reading(bytes, Escapes::Needed) };
+/// How strings are read that may have every escape.
+const ANY: QuotedRules = QuotedRules { key: 2, read: |bytes| reading(bytes, Escapes::Any) };
+
+fn reading(bytes: &[u8], escapes: Escapes) -> Option<QuotedReading> {
+    let reading = StringReading::new(bytes, escapes)?;
+    let end = match reading.end {
+        StringEnd::Inside => QuotedEnd::Inside,
+        StringEnd::Backslash => QuotedEnd::Escape { begun: true },
+        StringEnd::Escape => QuotedEnd::Escape { begun: false },
+        StringEnd::Closed(rest) => QuotedEnd::Closed { rest },
+    };
+    Some(QuotedReading { content: reading.content, end })
+}
+
+/// Makes the tables that masks under schemas need, which are otherwise made by the first matcher of
+/// a vocabulary: for whoever loads a model and wants the first answer fast.
+///
+/// # Complexity
+/// A pass over the bytes of all tokens and a sort of them.
+pub fn prepare(vocabulary: &Vocabulary, escapes: Escapes) {
+    let rules = match escapes {
+        Escapes::Needed => NEEDED,
+        Escapes::Any => ANY,
+    };
+    QuotedTokens::of(vocabulary, rules);
+}
+
 impl ByteAutomaton for SchemaConstraint {
     fn start(&mut self) -> StateId {
         StateId(self.0.start())
@@ -45,6 +81,63 @@ impl ByteAutomaton for SchemaConstraint {
 
     fn completion(&mut self, state: StateId) -> Vec<u8> {
         self.0.completion(state.0)
+    }
+
+    fn successors(&mut self, state: StateId) -> ByteSet {
+        ByteSet::from_words(self.0.successors(state.0))
+    }
+
+    fn parts(&mut self, state: StateId) -> Vec<StateId> {
+        self.0.parts(state.0).into_iter().map(StateId).collect()
+    }
+
+    fn quoted_rules(&self) -> Option<QuotedRules> {
+        Some(match self.0.escapes() {
+            Escapes::Needed => NEEDED,
+            Escapes::Any => ANY,
+        })
+    }
+
+    fn quoted(&mut self, state: StateId) -> Option<QuotedPosition> {
+        let position = self.0.string_position(state.0)?;
+        let content = match position.content {
+            StringContent::Any { least, most } => QuotedContent::Any { least, most },
+            StringContent::Language { language, state, code_points } => {
+                QuotedContent::Language { language, state, characters: code_points }
+            }
+        };
+        Some(QuotedPosition {
+            content,
+            closed: position.closed.into_iter().map(StateId).collect(),
+            apart: position.apart,
+            beside: position.beside.map(StateId),
+        })
+    }
+
+    #[inline]
+    fn content_step(&mut self, language: u32, state: u32, byte: u8) -> u32 {
+        self.0.content_step(language, state, byte)
+    }
+
+    fn content_successors(&mut self, language: u32, state: u32) -> ByteSet {
+        ByteSet::from_words(self.0.content_successors(language, state))
+    }
+
+    fn content_is_total(&mut self, language: u32, state: u32) -> bool {
+        self.0.content_is_total(language, state)
+    }
+
+    fn content_can_escape(&mut self, language: u32, state: u32, characters: u64) -> bool {
+        self.0.content_can_escape(language, state, characters)
+    }
+
+    #[inline]
+    fn content_is_live(&mut self, language: u32, state: u32, characters: u64) -> bool {
+        self.0.content_is_live(language, state, characters)
+    }
+
+    fn content_kind(&mut self, language: u32, state: u32, characters: u64) -> Option<u32> {
+        self.0.content_kind(language, state, characters)
     }
 
     fn needs_settling(&self, state: StateId) -> bool {

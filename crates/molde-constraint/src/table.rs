@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
-use molde_vocab::{ByteAutomaton, StateId, TokenId, TokenMask, TrieVisitor, Vocabulary};
+use molde_vocab::{ByteAutomaton, ByteSet, StateId, TokenId, TokenMask, TrieVisitor, Vocabulary};
 use rustc_hash::FxHashMap;
 
 use crate::MatcherOptions;
 use crate::canonical::{Canonical, SegmentCache};
 use crate::completion::Completion;
+use crate::masks::{QuotedCache, StateMask};
+use crate::quoted::QuotedTokens;
 
 /// An automaton, a vocabulary, and what has been found out about the two.
 #[derive(Clone, Debug)]
@@ -19,32 +21,33 @@ pub(crate) struct StateTable<A> {
     pub(crate) vocabulary: Arc<Vocabulary>,
     pub(crate) options: MatcherOptions,
     pub(crate) facts: FxHashMap<StateId, Facts>,
+    /// The mask of all tokens that fit, by state.
+    pub(crate) masks: FxHashMap<StateId, StateMask>,
+    /// How quoted texts are read, if the automaton has any.
+    pub(crate) quoted_tokens: Option<Arc<QuotedTokens>>,
+    pub(crate) quoted: QuotedCache,
     pub(crate) segments: SegmentCache,
-    /// Estimate of the heap bytes of `facts` and `segments`.
+    /// Estimate of the heap bytes of `facts`, `masks`, `quoted` and `segments`.
     pub(crate) cache_bytes: usize,
     /// Above this the automaton is cleared: its limit, or more if live states need it.
     automaton_threshold: usize,
     words: Vec<u64>,
     walk_stack: Vec<StateId>,
+    pub(crate) guided_stack: Vec<(StateId, ByteSet)>,
+    pub(crate) content_stack: Vec<(u32, u32)>,
+    pub(crate) few: Vec<TokenId>,
 }
 
 /// What is known of one state; `None` is not known yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
+    /// The mask, where canonical segmentation makes it another than that of all tokens that fit.
     mask: Option<StateMask>,
     can_go_on: Option<bool>,
     pub(crate) canonical: Option<Canonical>,
     pub(crate) continuations: Option<Arc<[String]>>,
     pub(crate) completion: Option<Completion>,
     pub(crate) completion_start: Option<Arc<[u8]>>,
-}
-
-/// The mask of a state.
-#[derive(Clone, Debug)]
-pub(crate) struct StateMask {
-    pub(crate) mask: Arc<TokenMask>,
-    /// Tokens left out because their successor was not decided.
-    pub(crate) undecided: u32,
 }
 
 /// Where a token leads.
@@ -61,41 +64,38 @@ pub(crate) enum Step {
 impl<A: ByteAutomaton> StateTable<A> {
     pub(crate) fn new(automaton: A, vocabulary: Arc<Vocabulary>, options: MatcherOptions) -> Self {
         let words = vec![0; vocabulary.len().div_ceil(u64::BITS as usize)];
+        let quoted_tokens =
+            automaton.quoted_rules().map(|rules| QuotedTokens::of(&vocabulary, rules));
         Self {
             automaton,
             vocabulary,
             options,
             facts: FxHashMap::default(),
+            masks: FxHashMap::default(),
+            quoted_tokens,
+            quoted: QuotedCache::default(),
             segments: SegmentCache::default(),
             cache_bytes: 0,
             automaton_threshold: options.limits.max_automaton_bytes,
             words,
             walk_stack: Vec::new(),
+            guided_stack: Vec::new(),
+            content_stack: Vec::new(),
+            few: Vec::new(),
         }
     }
 
     /// The mask of a live state.
     pub(crate) fn mask(&mut self, state: StateId) -> StateMask {
+        let Some(token) = self.canonical_token(state) else { return self.plain_mask(state) };
         if let Some(Facts { mask: Some(known), .. }) = self.facts.get(&state) {
             return known.clone();
         }
-        let (mask, undecided) = match self.canonical_token(state) {
-            Some(token) => (TokenMask::from_tokens(self.vocabulary.len(), [token]), 0),
-            None => self.walk(state),
-        };
+        let mask = TokenMask::from_tokens(self.vocabulary.len(), [token]);
         self.cache_bytes += size_of::<TokenMask>() + mask.memory_usage();
-        let mask = StateMask { mask: Arc::new(mask), undecided };
+        let mask = StateMask { mask: Arc::new(mask), undecided: 0 };
         self.facts_mut(state).mask = Some(mask.clone());
         mask
-    }
-
-    /// The mask of all tokens whose bytes fit, and the number of undecided ones.
-    fn walk(&mut self, state: StateId) -> (TokenMask, u32) {
-        let mut walk =
-            MaskWalk { automaton: &mut self.automaton, words: &mut self.words, undecided: 0 };
-        self.vocabulary.trie().walk(&mut walk, state, &mut self.walk_stack);
-        let undecided = walk.undecided;
-        (self.take_mask(state), undecided)
     }
 
     /// The tokens of the mask with which the text can be completed in `remaining` tokens, end of
@@ -196,38 +196,10 @@ impl<A: ByteAutomaton> StateTable<A> {
 
     fn clear_facts(&mut self) {
         self.facts = FxHashMap::default();
+        self.masks = FxHashMap::default();
+        self.quoted = QuotedCache::default();
         self.segments = SegmentCache::default();
         self.cache_bytes = 0;
-    }
-}
-
-/// Sets the bit of every token that leads to a live state.
-struct MaskWalk<'a, A> {
-    automaton: &'a mut A,
-    words: &'a mut [u64],
-    undecided: u32,
-}
-
-impl<A: ByteAutomaton> TrieVisitor for MaskWalk<'_, A> {
-    type State = StateId;
-
-    #[inline]
-    fn enter(&mut self, state: StateId, byte: u8) -> Option<StateId> {
-        // Undecided states are gone through, so that their tokens are counted.
-        if state == StateId::UNDECIDED {
-            return Some(state);
-        }
-        let next = self.automaton.step(state, byte);
-        (next != StateId::DEAD).then_some(next)
-    }
-
-    #[inline]
-    fn token(&mut self, token: TokenId, state: StateId) {
-        if state == StateId::UNDECIDED {
-            self.undecided += 1;
-        } else {
-            set_bit(self.words, token);
-        }
     }
 }
 
@@ -251,6 +223,11 @@ impl<A: ByteAutomaton> TrieVisitor for EndsWalk<'_, A> {
 }
 
 #[inline]
-fn set_bit(words: &mut [u64], token: TokenId) {
+pub(crate) fn set_bit(words: &mut [u64], token: TokenId) {
     words[(token / u64::BITS) as usize] |= 1 << (token % u64::BITS);
+}
+
+#[inline]
+pub(crate) fn clear_bit(words: &mut [u64], token: TokenId) {
+    words[(token / u64::BITS) as usize] &= !(1 << (token % u64::BITS));
 }

@@ -30,6 +30,7 @@
 //! - **Bounded.** What can grow has a field in [`Limits`].
 //! - This crate knows nothing of tokens, models, files or the network.
 
+mod canonical_order;
 mod constant;
 mod dfa;
 mod dialect;
@@ -51,7 +52,10 @@ pub use dialect::Dialect;
 pub use error::{Offender, Offenders, SchemaError};
 pub use lint::{Occurrence, Verdict};
 pub use load::Registry;
-pub use machine::{DEAD, SchemaAutomaton, UNDECIDED};
+pub use machine::{
+    ByteBits, DEAD, SchemaAutomaton, StringContent, StringEnd, StringPosition, StringReading,
+    UNDECIDED,
+};
 pub use options::{
     CompileOptions, Escapes, FormatProfile, Formats, Limits, NumberStyle, Order, Style,
 };

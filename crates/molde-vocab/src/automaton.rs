@@ -1,5 +1,7 @@
 //! The byte side: what a constraint looks like before it knows of tokens.
 
+use crate::{ByteSet, QuotedPosition, QuotedRules};
+
 /// A state of a [`ByteAutomaton`]: an index into that automaton's own table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StateId(pub u32);
@@ -42,6 +44,65 @@ pub trait ByteAutomaton {
     /// A shortest byte string that leads from `state` to acceptance, through live states only;
     /// empty where it accepts. The same state gives the same string every time.
     fn completion(&mut self, state: StateId) -> Vec<u8>;
+
+    /// Bytes among which are all those whose successor is not dead. Default: every byte.
+    ///
+    /// A vocabulary is walked along these bytes alone, so a narrow set is what makes a mask cheap.
+    fn successors(&mut self, _state: StateId) -> ByteSet {
+        ByteSet::ALL
+    }
+
+    /// States that together are this one: whatever follows, it is live (accepting) if one of them
+    /// is. Empty, the default, if it cannot be taken apart.
+    fn parts(&mut self, _state: StateId) -> Vec<StateId> {
+        Vec::new()
+    }
+
+    /// How quoted texts are read, if [`quoted`](Self::quoted) ever says something.
+    fn quoted_rules(&self) -> Option<QuotedRules> {
+        None
+    }
+
+    /// The quoted text that the state is inside of, between two characters. `None`, the default, is
+    /// always a correct answer.
+    fn quoted(&mut self, _state: StateId) -> Option<QuotedPosition> {
+        None
+    }
+
+    /// The successor of a state of a language of contents by a byte of the decoded content; state 0
+    /// is dead.
+    fn content_step(&mut self, _language: u32, _state: u32, _byte: u8) -> u32 {
+        0
+    }
+
+    /// The bytes whose successor in a language of contents is not dead.
+    fn content_successors(&mut self, _language: u32, _state: u32) -> ByteSet {
+        ByteSet::EMPTY
+    }
+
+    /// Whether every content that goes on from a state, between two characters, can become one that
+    /// is allowed.
+    fn content_is_total(&mut self, _language: u32, _state: u32) -> bool {
+        false
+    }
+
+    /// Whether an escape sequence can follow a content that led to a state, between two characters,
+    /// and has a number of characters.
+    fn content_can_escape(&mut self, _language: u32, _state: u32, _characters: u64) -> bool {
+        false
+    }
+
+    /// Whether the content so far, which led to a state and has a number of characters, can become
+    /// one that is allowed.
+    fn content_is_live(&mut self, _language: u32, _state: u32, _characters: u64) -> bool {
+        false
+    }
+
+    /// The kind of the content so far, an index of [`QuotedPosition::closed`], if the text may end
+    /// after it.
+    fn content_kind(&mut self, _language: u32, _state: u32, _characters: u64) -> Option<u32> {
+        None
+    }
 
     /// Whether [`settle`](Self::settle) would change the state. Default: never.
     fn needs_settling(&self, _state: StateId) -> bool {

@@ -8,17 +8,21 @@
 //! - This crate knows nothing of JSON, of schemas, or of models.
 
 mod automaton;
+mod byte_set;
 mod constraint;
 mod error;
 mod mask;
+mod quoted;
 mod segmenter;
 mod trie;
 mod vocabulary;
 
 pub use automaton::{ByteAutomaton, StateId};
+pub use byte_set::ByteSet;
 pub use constraint::{ConstraintError, TokenConstraint, TokenId};
 pub use error::VocabularyError;
 pub use mask::{FEW_TOKENS, MaskIter, MaskKind, TokenMask};
+pub use quoted::{QuotedContent, QuotedEnd, QuotedPosition, QuotedReading, QuotedRules};
 pub use segmenter::Segmenter;
-pub use trie::{TokenTrie, TrieVisitor};
+pub use trie::{GuidedVisitor, TokenTrie, TrieVisitor};
 pub use vocabulary::{TokenEntry, Vocabulary};

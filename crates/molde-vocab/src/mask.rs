@@ -82,6 +82,19 @@ impl TokenMask {
         mask
     }
 
+    /// As [`from_words`](Self::from_words), without a copy. All bits must be below
+    /// `vocabulary_len`, and `len` their number; missing words count as zero.
+    ///
+    /// # Complexity
+    /// O(1) for more than [`FEW_TOKENS`] tokens, else that of `from_words`.
+    pub fn from_counted_words(vocabulary_len: usize, mut words: Vec<u64>, len: usize) -> Self {
+        debug_assert_eq!(len, count(&words));
+        words.resize(vocabulary_len.div_ceil(WORD_BITS), 0);
+        let mut mask = Self { vocabulary_len, tokens: Tokens::Bits { words, len } };
+        mask.normalise();
+        mask
+    }
+
     /// Number of ids the vocabulary has, hence an exclusive upper bound of the ids in the set.
     pub const fn vocabulary_len(&self) -> usize {
         self.vocabulary_len

@@ -16,7 +16,7 @@
 //! recognizer's states are kept in a stack indexed by depth: entering a node reads the state of
 //! its depth and writes the next one, and nothing is ever popped.
 
-use crate::{TokenId, VocabularyError};
+use crate::{ByteSet, TokenId, VocabularyError};
 
 /// The longest text of a token, in bytes: a node keeps its depth in ten bits.
 pub(crate) const MAX_TOKEN_BYTES: usize = (1 << DEPTH_BITS) - 1;
@@ -36,7 +36,14 @@ pub struct TokenTrie {
     duplicates: Vec<(TokenId, TokenId)>,
     /// Length of the longest text, in bytes.
     max_depth: usize,
+    /// The children of the root, and of each child of the root, by byte: where most of the
+    /// siblings are. `NO_NODE` where there is none.
+    wide: Vec<[u32; 256]>,
+    /// For each child of the root, by byte, its place in `wide`.
+    wide_of: Box<[u16; 256]>,
 }
+
+const NO_NODE: u32 = u32::MAX;
 
 /// `token << 8 | byte` and `subtree << DEPTH_BITS | depth`.
 #[derive(Clone, Copy, Debug)]
@@ -80,12 +87,20 @@ pub trait TrieVisitor {
     fn token(&mut self, token: TokenId, state: Self::State);
 }
 
+/// A visitor that knows beforehand which bytes are worth entering, for
+/// [`TokenTrie::walk_guided`].
+pub trait GuidedVisitor: TrieVisitor {
+    /// Bytes among which are all those that [`enter`](TrieVisitor::enter) may take from a state.
+    fn successors(&mut self, state: Self::State) -> ByteSet;
+}
+
 impl TokenTrie {
-    /// Builds the trie of the non-empty `texts`, given with their ids in any order.
+    /// Builds the trie of the non-empty `texts`, given with their ids in any order. A text is at
+    /// most 1,023 bytes long, an id less than 2^24 - 1.
     ///
     /// # Errors
     /// [`VocabularyError::TrieTooLarge`]; the lengths and ids are the caller's to check.
-    pub(crate) fn new(mut texts: Vec<(&[u8], TokenId)>) -> Result<Self, VocabularyError> {
+    pub fn new(mut texts: Vec<(&[u8], TokenId)>) -> Result<Self, VocabularyError> {
         texts.sort_unstable();
         let mut nodes: Vec<Node> = Vec::with_capacity(texts.len() * 2);
         let mut duplicates = Vec::new();
@@ -117,7 +132,8 @@ impl TokenTrie {
         close(&mut nodes, &mut open, 0);
         nodes.shrink_to_fit();
         duplicates.sort_unstable();
-        Ok(Self { nodes, duplicates, max_depth })
+        let (wide, wide_of) = wide_tables(&nodes);
+        Ok(Self { nodes, duplicates, max_depth, wide, wide_of })
     }
 
     /// Number of nodes: distinct non-empty prefixes of the texts.
@@ -168,6 +184,92 @@ impl TokenTrie {
         }
     }
 
+    /// As [`walk`](Self::walk), along the bytes that the visitor asks for; the order of the tokens
+    /// is the same.
+    ///
+    /// # Complexity
+    /// In the first two levels one step for each byte asked for, below one look for each child of a
+    /// node that was entered.
+    pub fn walk_guided<V: GuidedVisitor>(
+        &self,
+        visitor: &mut V,
+        start: V::State,
+        stack: &mut Vec<(V::State, ByteSet)>,
+    ) {
+        let first = visitor.successors(start);
+        for byte in first.iter() {
+            let index = self.wide[0][byte as usize];
+            if index == NO_NODE {
+                continue;
+            }
+            let index = index as usize;
+            let Some(state) = self.enter(visitor, start, index) else { continue };
+            if self.nodes[index].subtree() == 1 {
+                continue;
+            }
+            let second = visitor.successors(state);
+            let table = &self.wide[usize::from(self.wide_of[byte as usize])];
+            for byte in second.iter() {
+                let index = table[byte as usize];
+                if index != NO_NODE
+                    && let Some(state) = self.enter(visitor, state, index as usize)
+                    && self.nodes[index as usize].subtree() > 1
+                {
+                    self.walk_below(visitor, index as usize, state, stack);
+                }
+            }
+        }
+    }
+
+    /// Enters a node and reports its token.
+    fn enter<V: TrieVisitor>(
+        &self,
+        visitor: &mut V,
+        state: V::State,
+        index: usize,
+    ) -> Option<V::State> {
+        let node = self.nodes[index];
+        let next = visitor.enter(state, node.byte())?;
+        if let Some(token) = node.token() {
+            visitor.token(token, next);
+            if !self.duplicates.is_empty() {
+                self.equal_texts(token).for_each(|other| visitor.token(other, next));
+            }
+        }
+        Some(next)
+    }
+
+    /// The part of a guided walk below a node that was entered.
+    fn walk_below<V: GuidedVisitor>(
+        &self,
+        visitor: &mut V,
+        top: usize,
+        state: V::State,
+        stack: &mut Vec<(V::State, ByteSet)>,
+    ) {
+        let own_depth = self.nodes[top].depth();
+        let end = top + self.nodes[top].subtree();
+        stack.clear();
+        stack.push((state, visitor.successors(state)));
+        let mut index = top + 1;
+        while index < end {
+            let node = self.nodes[index];
+            let depth = node.depth() - own_depth;
+            stack.truncate(depth);
+            let (state, successors) = stack[depth - 1];
+            if successors.contains(node.byte())
+                && let Some(next) = self.enter(visitor, state, index)
+            {
+                if node.subtree() > 1 {
+                    stack.push((next, visitor.successors(next)));
+                }
+                index += 1;
+            } else {
+                index += node.subtree();
+            }
+        }
+    }
+
     /// The tokens whose text is a prefix of `bytes`, as `(length in bytes, token)`, shortest first;
     /// of equal texts the lowest id.
     ///
@@ -194,6 +296,7 @@ impl TokenTrie {
     pub fn memory_usage(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
             + self.duplicates.capacity() * size_of::<(TokenId, TokenId)>()
+            + self.wide.capacity() * size_of::<[u32; 256]>()
     }
 
     /// The node of `siblings`, a run of whole subtrees, that has `byte`.
@@ -208,14 +311,35 @@ impl TokenTrie {
         None
     }
 
-    /// The further ids whose text is that of `first`.
-    fn equal_texts(&self, first: TokenId) -> impl Iterator<Item = TokenId> + '_ {
+    /// The further ids whose text is that of `first`, the lowest of them.
+    pub fn equal_texts(&self, first: TokenId) -> impl Iterator<Item = TokenId> + '_ {
         let from = self.duplicates.partition_point(|&(token, _)| token < first);
         self.duplicates[from..]
             .iter()
             .take_while(move |&&(token, _)| token == first)
             .map(|&(_, other)| other)
     }
+}
+
+/// The children of the root by byte, then those of each child of the root; and where those are.
+fn wide_tables(nodes: &[Node]) -> (Vec<[u32; 256]>, Box<[u16; 256]>) {
+    let mut wide = vec![[NO_NODE; 256]];
+    let mut wide_of = Box::new([0; 256]);
+    let mut index = 0;
+    while let Some(node) = nodes.get(index) {
+        wide[0][node.byte() as usize] = index as u32;
+        wide_of[node.byte() as usize] = wide.len() as u16;
+        let mut table = [NO_NODE; 256];
+        let end = index + node.subtree();
+        let mut child = index + 1;
+        while child < end {
+            table[nodes[child].byte() as usize] = child as u32;
+            child += nodes[child].subtree();
+        }
+        wide.push(table);
+        index = end;
+    }
+    (wide, wide_of)
 }
 
 /// Writes the subtree sizes of the open nodes from `depth` down, which end here.

@@ -1,7 +1,8 @@
 //! Token ids and their bytes.
 
+use std::any::{Any, TypeId};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::trie::{MAX_TOKEN_BYTES, MAX_TOKENS};
 use crate::{Segmenter, TokenId, TokenTrie, VocabularyError};
@@ -31,7 +32,11 @@ pub struct Vocabulary {
     end_of_turn: Vec<TokenId>,
     trie: TokenTrie,
     segmenter: Option<Arc<dyn Segmenter>>,
+    derived: Derived,
 }
+
+/// What [`Vocabulary::derived`] has made, by type and key.
+type Derived = Arc<Mutex<Vec<(TypeId, u32, Arc<dyn Any + Send + Sync>)>>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -111,7 +116,8 @@ impl Vocabulary {
             .filter(|(text, _)| !text.is_empty())
             .collect();
         let trie = TokenTrie::new(texts)?;
-        Ok(Self { bytes, offsets, kinds, end_of_turn, trie, segmenter })
+        let derived = Derived::default();
+        Ok(Self { bytes, offsets, kinds, end_of_turn, trie, segmenter, derived })
     }
 
     /// Number of ids: an exclusive upper bound of them, unused ones included.
@@ -158,6 +164,30 @@ impl Vocabulary {
     /// The tokenizer's own segmentation, if it was given.
     pub fn segmenter(&self) -> Option<&dyn Segmenter> {
         self.segmenter.as_deref()
+    }
+
+    /// Tables over all tokens that depend on nothing but the vocabulary: made by the first who asks
+    /// for this type and key, and kept as long as the vocabulary.
+    ///
+    /// `make` must be a function of the vocabulary and `key`. It may be run twice if two threads
+    /// ask at once; all get the same result.
+    pub fn derived<T: Any + Send + Sync>(&self, key: u32, make: impl FnOnce(&Self) -> T) -> Arc<T> {
+        if let Some(known) = self.known::<T>(key) {
+            return known;
+        }
+        let made = Arc::new(make(self));
+        if let Some(known) = self.known::<T>(key) {
+            return known;
+        }
+        let mut derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        derived.push((TypeId::of::<T>(), key, Arc::clone(&made) as _));
+        made
+    }
+
+    fn known<T: Any + Send + Sync>(&self, key: u32) -> Option<Arc<T>> {
+        let derived = self.derived.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = derived.iter().find(|known| (known.0, known.1) == (TypeId::of::<T>(), key))?;
+        Arc::clone(&known.2).downcast().ok()
     }
 
     /// The bytes that are no token of their own, ascending: empty for a byte-level tokenizer.

@@ -11,6 +11,7 @@ mod choices;
 mod limits;
 mod masks;
 mod real;
+mod schemas;
 
 mod vocabularies;
 mod walk;

@@ -232,6 +232,62 @@ impl Dfa {
         true
     }
 
+    /// For each state, whether it is between two characters and no string is ever dead from it.
+    ///
+    /// Greatest fixpoint over pairs of a state and one of the automaton of all strings.
+    pub(crate) fn total_states(&self) -> Box<[bool]> {
+        let any = Self::any_string();
+        // The state of `any` that each state goes along with. Where there are two, one of them asks
+        // for more than the state, which never leaves valid UTF-8, can have.
+        let mut role = vec![Self::DEAD; self.states()];
+        let mut order = vec![self.start()];
+        role[self.start() as usize] = any.start();
+        let mut incoming: Vec<(u32, u32)> = Vec::new();
+        let mut total = vec![true; self.states()];
+        let mut failed = Vec::new();
+        let mut next = 0;
+        while next < order.len() {
+            let state = order[next];
+            next += 1;
+            let own = self.transitions(state);
+            for expected in any.transitions(role[state as usize]) {
+                let mut byte = u16::from(expected.lo);
+                for transition in own.iter().filter(|t| t.hi >= expected.lo && t.lo <= expected.hi)
+                {
+                    if u16::from(transition.lo) > byte {
+                        break;
+                    }
+                    byte = u16::from(transition.hi) + 1;
+                    incoming.push((transition.target, state));
+                    let known = &mut role[transition.target as usize];
+                    if *known == Self::DEAD {
+                        *known = expected.target;
+                        order.push(transition.target);
+                    } else if *known != expected.target
+                        && std::mem::take(&mut total[transition.target as usize])
+                    {
+                        failed.push(transition.target);
+                    }
+                }
+                if byte <= u16::from(expected.hi) && std::mem::take(&mut total[state as usize]) {
+                    failed.push(state);
+                }
+            }
+        }
+        incoming.sort_unstable();
+        while let Some(state) = failed.pop() {
+            let at = incoming.partition_point(|&(target, _)| target < state);
+            for &(_, source) in incoming[at..].iter().take_while(|&&(target, _)| target == state) {
+                if std::mem::take(&mut total[source as usize]) {
+                    failed.push(source);
+                }
+            }
+        }
+        (0..self.states())
+            .map(|state| total[state] && role[state] == any.start() && state > 0)
+            .collect()
+    }
+
     /// Heap bytes held by the tables.
     #[cfg(test)]
     pub(crate) fn memory_usage(&self) -> usize {

@@ -336,3 +336,31 @@ fn every_limit_is_an_error_that_names_it() {
     assert!(Lengths::new(&dfa, Some(1000), &LIMITS()).is_ok());
     assert!(Lengths::new(&dfa, None, &tight).is_ok());
 }
+
+#[test]
+fn a_state_is_total_where_every_string_can_go_on() {
+    let limits = DfaLimits::default();
+    for (pattern, expected) in [
+        ("foo", true),
+        ("^foo", false),
+        ("^(foo|[^f].*)?", true),
+        ("^[^é]*$", false),
+        ("é$", true),
+        ("^[\\u0000-\\u07ff\\u0900-\\u{10ffff}]*", true),
+        ("^[\\u0000-\\u07ff\\u0900-\\u{10ffff}]*$", false),
+    ] {
+        let dfa = crate::pattern::compile_dfa(pattern, &limits).unwrap();
+        let total = dfa.total_states();
+        assert_eq!(total[dfa.start() as usize], expected, "{pattern}");
+        // By definition: over some strings of every length of UTF-8, from every total state.
+        let samples = ["a", "f", "o", "\u{7ff}", "\u{800}", "\u{8ff}", "é", "\u{d7ff}", "😀"];
+        for state in 1..dfa.states() as u32 {
+            if total[state as usize] {
+                for sample in samples {
+                    let next = dfa.step_all(state, sample.as_bytes());
+                    assert!(next != Dfa::DEAD && total[next as usize], "{pattern} {sample}");
+                }
+            }
+        }
+    }
+}

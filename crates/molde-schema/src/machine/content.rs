@@ -23,14 +23,14 @@ pub(super) struct KeyId(u32);
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct KeyState {
     /// The declared names that begin like this: a range of [`ObjectShape::sorted`].
-    declared: (u32, u32),
+    pub(super) declared: (u32, u32),
     /// Number of bytes so far.
-    length: u32,
+    pub(super) length: u32,
     /// The state of each class of extra names; empty where no extra name may be written.
-    classes: Box<[u32]>,
+    pub(super) classes: Box<[u32]>,
     /// The bytes so far, as long as they could become a name that is taken: afterwards any
     /// continuation is a new name, and its text no longer makes a difference.
-    typed: Option<Box<[u8]>>,
+    pub(super) typed: Option<Box<[u8]>>,
 }
 
 /// All contents of keys that have come up.

@@ -24,6 +24,8 @@ mod completion;
 mod content;
 mod dominance;
 mod frame;
+mod outlook;
+mod reading;
 mod settle;
 mod step;
 mod thread;
@@ -35,12 +37,17 @@ use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
 
 use crate::CompiledSchema;
-use crate::goal::{GoalLimit, Goals};
+use crate::goal::{GoalLimit, Goals, ObjectShape};
+use crate::options::Escapes;
 
 use content::Keys;
 use frame::Stacks;
-use thread::{Leaf, Thread};
+use outlook::Outlooks;
+use thread::{Leaf, Place, Thread};
 use track::Texts;
+
+pub use outlook::{ByteBits, StringContent, StringPosition};
+pub use reading::{StringEnd, StringReading};
 
 /// The state from which nothing is accepted.
 pub const DEAD: u32 = 0;
@@ -64,13 +71,20 @@ pub struct SchemaAutomaton {
     /// Estimate of the heap bytes of `states` and `rows`.
     table_bytes: usize,
     last_limit: Option<GoalLimit>,
+    outlooks: Outlooks,
+    /// Most alternatives that a value had so far.
+    widest: usize,
 }
 
 impl SchemaAutomaton {
     /// An automaton at its start. What was worked out while compiling is shared in the beginning.
     pub fn new(schema: &Arc<CompiledSchema>) -> Self {
+        Self::from_goals(schema.goals().clone())
+    }
+
+    pub(crate) fn from_goals(goals: Goals) -> Self {
         let mut automaton = Self {
-            goals: schema.goals().clone(),
+            goals,
             stacks: Stacks::new(),
             keys: Keys::default(),
             texts: Texts::default(),
@@ -79,6 +93,8 @@ impl SchemaAutomaton {
             start: DEAD,
             table_bytes: 0,
             last_limit: None,
+            outlooks: Outlooks::default(),
+            widest: 1,
         };
         automaton.reset_states();
         automaton
@@ -96,6 +112,11 @@ impl SchemaAutomaton {
         self.intern(vec![Thread::RESERVED]);
         let root = self.goals.root();
         self.start = self.intern(vec![Thread::at_value(root)]);
+    }
+
+    /// Which escape sequences strings may contain.
+    pub fn escapes(&self) -> Escapes {
+        self.goals.options.escapes
     }
 
     /// The state before the first byte.
@@ -135,6 +156,7 @@ impl SchemaAutomaton {
         after.sort_unstable();
         after.dedup();
         if after.len() > 1 {
+            self.widest = self.widest.max(after.len().div_ceil(threads.len()));
             self.drop_dominated(&mut after);
         }
         let target = match result {
@@ -192,6 +214,21 @@ impl SchemaAutomaton {
             }
         }
         forced
+    }
+
+    /// The objects whose `{` was the last byte read, one for each alternative.
+    pub(crate) fn opened_objects(&self, state: u32) -> Vec<Arc<ObjectShape>> {
+        let mut shapes = Vec::new();
+        if state > UNDECIDED {
+            for thread in &self.states[state as usize] {
+                if let Leaf::Gap { place: Place::FirstKey, .. } = thread.leaf
+                    && let Some(object) = self.open_object(thread.stack)
+                {
+                    shapes.push(object.shape);
+                }
+            }
+        }
+        shapes
     }
 
     /// The limit that made the last undecided step undecided, as a sentence.

@@ -12,8 +12,8 @@ use super::thread::{Content, Escape, Leaf, Place, Thread};
 use super::track::TextId;
 
 /// Code units that stand for nothing by themselves.
-const HIGH_SURROGATES: std::ops::RangeInclusive<u16> = 0xD800..=0xDBFF;
-const LOW_SURROGATES: std::ops::RangeInclusive<u16> = 0xDC00..=0xDFFF;
+pub(super) const HIGH_SURROGATES: std::ops::RangeInclusive<u16> = 0xD800..=0xDBFF;
+pub(super) const LOW_SURROGATES: std::ops::RangeInclusive<u16> = 0xDC00..=0xDFFF;
 
 impl SchemaAutomaton {
     /// Appends the threads that follow `thread` on `byte`: none if it dies.
@@ -182,7 +182,9 @@ impl SchemaAutomaton {
         text: TextId,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
-        for alternative in self.goals.solve(goal)?.alternatives.iter() {
+        let alternatives = self.goals.solve(goal)?.alternatives;
+        self.widest = self.widest.max(alternatives.len());
+        for alternative in alternatives.iter() {
             let leaf = match (*alternative, byte) {
                 (Alternative::Literal(literal), _) if literal.text()[0] == byte => {
                     Leaf::Literal { literal, at: 1 }
@@ -360,7 +362,11 @@ impl SchemaAutomaton {
     }
 
     /// Whether an escape sequence can come next.
-    fn continues_escaped(&mut self, stack: StackId, content: Content) -> Result<bool, GoalLimit> {
+    pub(super) fn continues_escaped(
+        &mut self,
+        stack: StackId,
+        content: Content,
+    ) -> Result<bool, GoalLimit> {
         if self.goals.options.escapes == Escapes::Any {
             return self.continues(stack, content);
         }
@@ -427,23 +433,23 @@ impl SchemaAutomaton {
 }
 
 /// Whether a character can only be written as `\u` and four digits.
-fn needs_unit(character: char) -> bool {
+pub(super) fn needs_unit(character: char) -> bool {
     u8::try_from(character).is_ok_and(|byte| byte < 0x20 && short_escape(byte).is_none())
 }
 
-fn with_digit(value: u16, byte: u8) -> Option<u16> {
+pub(super) fn with_digit(value: u16, byte: u8) -> Option<u16> {
     char::from(byte).to_digit(16).map(|digit| value << 4 | digit as u16)
 }
 
 /// The first and last code unit that an unfinished escape can become.
-fn completions(value: u16, digits: u8) -> (u16, u16) {
+pub(super) fn completions(value: u16, digits: u8) -> (u16, u16) {
     let open = 4 * (4 - u32::from(digits));
     let first = u32::from(value) << open;
     (first as u16, (first + (1 << open) - 1) as u16)
 }
 
 /// The character of a surrogate pair.
-fn pair(high: u16, low: u16) -> char {
+pub(super) fn pair(high: u16, low: u16) -> char {
     let code = 0x10000 + (u32::from(high) - 0xD800) * 0x400 + (u32::from(low) - 0xDC00);
     char::from_u32(code).expect("every surrogate pair is a character")
 }

@@ -1,0 +1,50 @@
+//! The benchmarks of the constraint engine, which are also tools to work with.
+//!
+//! `maskbench` times masks beside llguidance and checks every instance; `soundness` walks at random
+//! and has an independent validator judge the texts; `suite` runs the official test suite against a
+//! committed baseline.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "results go to the terminal")]
+
+mod data;
+mod distribution;
+mod engine;
+mod maskbench;
+mod memory;
+mod molde;
+mod peer;
+mod soundness;
+mod suite;
+mod tokenizer;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "Benchmarks of molde's constraint engine")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Times masks over MaskBench files, beside llguidance, and checks every instance.
+    Maskbench(maskbench::Arguments),
+    /// Walks at random through the masks and validates what comes out.
+    Soundness(soundness::Arguments),
+    /// Runs the official JSON Schema test suite against the committed baseline.
+    Suite(suite::Arguments),
+}
+
+/// Stack of the thread that does the work: a peer may recurse into deep schemas.
+const STACK_BYTES: usize = 256 << 20;
+
+fn main() -> anyhow::Result<()> {
+    let arguments = Arguments::parse();
+    let work = move || match arguments.command {
+        Command::Maskbench(arguments) => maskbench::run(&arguments),
+        Command::Soundness(arguments) => soundness::run(&arguments),
+        Command::Suite(arguments) => suite::run(&arguments),
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?;
+    thread.join().map_err(|_| anyhow::anyhow!("the benchmark panicked"))?
+}

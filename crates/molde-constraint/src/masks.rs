@@ -1,0 +1,574 @@
+//! The mask of a state: all tokens whose bytes fit.
+//!
+//! A state is taken apart where it can be. Inside quoted texts, where most of a vocabulary fits, the
+//! tables of [`QuotedTokens`] say which tokens stay inside, and only what follows the closing quote
+//! is read with the automaton: it is the same for all strings after which the same may come, so
+//! such strings share their masks. Everything else is a walk of the vocabulary along the bytes that
+//! the automaton says may follow.
+
+use std::sync::Arc;
+
+use indexmap::IndexSet;
+use molde_vocab::{
+    ByteAutomaton, ByteSet, FEW_TOKENS, GuidedVisitor, QuotedContent, QuotedPosition, StateId,
+    TokenId, TokenMask, TrieVisitor,
+};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use crate::quoted::QuotedTokens;
+use crate::table::{StateTable, Step, clear_bit, set_bit};
+
+/// The mask of a state.
+#[derive(Clone, Debug)]
+pub(crate) struct StateMask {
+    pub(crate) mask: Arc<TokenMask>,
+    /// Tokens left out because their successor was not decided.
+    pub(crate) undecided: u32,
+}
+
+/// Index of a set of rests.
+type RestsId = u32;
+
+/// No rest at all: what follows a text that cannot end.
+const NO_RESTS: RestsId = 0;
+
+/// What was found out about quoted texts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QuotedCache {
+    /// Sets of rests that may follow the end of a text. Set 0 is empty.
+    rest_sets: IndexSet<Box<[u32]>, FxBuildHasher>,
+    /// The rests that may follow a state; `None` if some could not be decided.
+    rests: FxHashMap<StateId, Option<RestsId>>,
+    /// Masks of texts with any content.
+    any: FxHashMap<AnyKey, Arc<TokenMask>>,
+    /// What a state of a language of contents allows.
+    languages: FxHashMap<QuotedContent, Option<Arc<LanguageTokens>>>,
+    /// Masks by state of a language and rests.
+    language_masks: FxHashMap<(QuotedContent, Box<[RestsId]>), Arc<TokenMask>>,
+    /// Successors of the states of each language of contents.
+    rows: FxHashMap<u32, ContentRows>,
+}
+
+/// The states of a language of contents as far as they were needed, numbered anew.
+#[derive(Clone, Debug, Default)]
+struct ContentRows {
+    /// By state, its number here, or `NO_ROW`.
+    ids: Vec<u32>,
+    rows: Vec<ContentRow>,
+}
+
+/// The successors of one state.
+#[derive(Clone, Debug)]
+struct ContentRow {
+    state: u32,
+    /// By byte, the number of the successor; `NO_ROW` where it is dead. Empty until it is needed.
+    next: Option<Box<[u32; 256]>>,
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+impl ContentRows {
+    /// The number of a state.
+    fn id(&mut self, state: u32) -> u32 {
+        let index = state as usize;
+        if self.ids.len() <= index {
+            self.ids.resize(index + 1, NO_ROW);
+        }
+        if self.ids[index] == NO_ROW {
+            self.ids[index] = self.rows.len() as u32;
+            self.rows.push(ContentRow { state, next: None });
+        }
+        self.ids[index]
+    }
+
+    #[cold]
+    fn fill<A: ByteAutomaton>(&mut self, row: u32, automaton: &mut A, language: u32) {
+        let state = self.rows[row as usize].state;
+        let mut next = Box::new([NO_ROW; 256]);
+        for byte in automaton.content_successors(language, state).iter() {
+            let target = automaton.content_step(language, state, byte);
+            if target != 0 {
+                next[byte as usize] = self.id(target);
+            }
+        }
+        self.rows[row as usize].next = Some(next);
+    }
+}
+
+/// What the mask of a text with any content depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct AnyKey {
+    /// Index of [`QuotedTokens::up_to`].
+    inside: usize,
+    /// Fewest and most characters before the end.
+    least: u64,
+    most: u64,
+    /// What may follow the end after no content, and after some.
+    empty: RestsId,
+    other: RestsId,
+}
+
+/// The tokens that a state of a language of contents allows.
+#[derive(Debug)]
+struct LanguageTokens {
+    /// Those that stay inside.
+    words: Vec<u64>,
+    /// The kind of each of [`QuotedTokens::closer_contents`] after which the text may end.
+    kinds: Box<[Option<u32>]>,
+}
+
+impl<A: ByteAutomaton> StateTable<A> {
+    /// The mask of all tokens whose bytes fit.
+    pub(crate) fn plain_mask(&mut self, state: StateId) -> StateMask {
+        if let Some(known) = self.masks.get(&state) {
+            return known.clone();
+        }
+        let mask = self.find_mask(state);
+        self.cache_bytes += size_of::<(StateId, StateMask)>();
+        self.masks.insert(state, mask.clone());
+        mask
+    }
+
+    fn find_mask(&mut self, state: StateId) -> StateMask {
+        if let Some(mask) = self.mask_of_parts(state) {
+            return StateMask { mask, undecided: 0 };
+        }
+        if let Some(position) = self.automaton.quoted(state)
+            && let Some(mask) = self.quoted_mask(state, &position)
+        {
+            return StateMask { mask, undecided: 0 };
+        }
+        self.walked_mask(state)
+    }
+
+    /// The union of the masks of a state's parts. `None` if it has none, or something about them is
+    /// undecided, which the whole state may see differently.
+    fn mask_of_parts(&mut self, state: StateId) -> Option<Arc<TokenMask>> {
+        let parts = self.automaton.parts(state);
+        let (&first, rest) = parts.split_first()?;
+        let mut masks = vec![self.plain_mask(first)];
+        for &part in rest {
+            let mask = self.plain_mask(part);
+            if !masks.iter().any(|known| Arc::ptr_eq(&known.mask, &mask.mask)) {
+                masks.push(mask);
+            }
+        }
+        // What was seen on the way may have shown that taking it apart is not safe.
+        if masks.iter().any(|mask| mask.undecided > 0) || self.automaton.parts(state).is_empty() {
+            return None;
+        }
+        if let [only] = &masks[..] {
+            return Some(Arc::clone(&only.mask));
+        }
+        let total: usize = masks.iter().map(|mask| mask.mask.len()).sum();
+        let union = if total <= FEW_TOKENS {
+            let tokens = masks.iter().flat_map(|mask| mask.mask.iter());
+            TokenMask::from_tokens(self.vocabulary.len(), tokens)
+        } else {
+            let mut words = vec![0; self.vocabulary.len().div_ceil(64)];
+            masks.iter().for_each(|mask| mask.mask.write_into(&mut words));
+            let len = words.iter().map(|word| word.count_ones() as usize).sum();
+            TokenMask::from_counted_words(self.vocabulary.len(), words, len)
+        };
+        Some(self.kept(union))
+    }
+
+    fn kept(&mut self, mask: TokenMask) -> Arc<TokenMask> {
+        self.cache_bytes += size_of::<TokenMask>() + mask.memory_usage();
+        Arc::new(mask)
+    }
+
+    /// The mask by walking the vocabulary.
+    fn walked_mask(&mut self, state: StateId) -> StateMask {
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let mut walk = MaskWalk {
+            automaton: &mut self.automaton,
+            few: std::mem::take(&mut self.few),
+            words: Vec::new(),
+            word_count: vocabulary.len().div_ceil(64),
+            undecided: 0,
+        };
+        vocabulary.trie().walk_guided(&mut walk, state, &mut self.guided_stack);
+        let undecided = walk.undecided;
+        let (mut few, mut words) = (walk.few, walk.words);
+        if self.automaton.is_accepting(state) {
+            for &token in vocabulary.end_of_turn() {
+                if words.is_empty() {
+                    few.push(token);
+                } else {
+                    set_bit(&mut words, token);
+                }
+            }
+        }
+        let mask = if words.is_empty() {
+            TokenMask::from_tokens(vocabulary.len(), few.iter().copied())
+        } else {
+            let len = words.iter().map(|word| word.count_ones() as usize).sum();
+            TokenMask::from_counted_words(vocabulary.len(), words, len)
+        };
+        few.clear();
+        self.few = few;
+        StateMask { mask: self.kept(mask), undecided }
+    }
+
+    /// The mask inside a quoted text; `None` if something could not be decided.
+    fn quoted_mask(&mut self, state: StateId, position: &QuotedPosition) -> Option<Arc<TokenMask>> {
+        let tokens = Arc::clone(self.quoted_tokens.as_ref()?);
+        let mut closed = Vec::with_capacity(position.closed.len());
+        for &state in &position.closed {
+            closed.push(self.rests_after(&tokens, state)?);
+        }
+        match (position.content, &closed[..]) {
+            (QuotedContent::Any { least, most }, &[closed]) => {
+                self.any_mask(&tokens, state, position, least, most, closed)
+            }
+            (QuotedContent::Any { .. }, _) => None,
+            (QuotedContent::Language { .. }, _) => {
+                self.language_mask(&tokens, state, position, closed.into())
+            }
+        }
+    }
+
+    fn any_mask(
+        &mut self,
+        tokens: &QuotedTokens,
+        state: StateId,
+        position: &QuotedPosition,
+        least: u64,
+        most: u64,
+        other: RestsId,
+    ) -> Option<Arc<TokenMask>> {
+        let mut empty = other;
+        let mut apart: Vec<u32> = Vec::new();
+        if !position.apart.is_empty() {
+            // The empty content is a beginning of each of them.
+            empty = self.rests_after_quote(tokens, state)?;
+            apart = tokens.contents_apart(&position.apart);
+            // The empty content was asked about just now, for all its tokens.
+            apart.remove(0);
+        }
+        let longest = tokens.up_to.len() as u64;
+        let key = AnyKey {
+            inside: tokens.inside_index(most),
+            least: least.min(longest),
+            most: most.min(longest),
+            empty,
+            other,
+        };
+        if apart.is_empty()
+            && let Some(known) = self.quoted.any.get(&key)
+        {
+            return Some(Arc::clone(known));
+        }
+        let (inside, inside_len) = tokens.inside(most);
+        let mut words = inside.to_vec();
+        let mut len = *inside_len;
+        for (rests, is_empty) in [(empty, true), (other, false)] {
+            let rests = self.quoted.rest_sets.get_index(rests as usize)?;
+            for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
+                let characters = tokens.closer_contents[closer.content as usize].1;
+                if (closer.content == 0) == is_empty
+                    && (key.least..=key.most).contains(&characters)
+                    && (apart.is_empty() || apart.binary_search(&closer.content).is_err())
+                {
+                    set_bit(&mut words, closer.token);
+                    len += 1;
+                }
+            }
+        }
+        if !apart.is_empty() {
+            for rest in 0..tokens.rests_len() {
+                for closer in tokens.closers(rest) {
+                    if apart.binary_search(&closer.content).is_ok() {
+                        match self.step_token(state, closer.token)? {
+                            Step::To(_) => {
+                                set_bit(&mut words, closer.token);
+                                len += 1;
+                            }
+                            Step::Dead { .. } => {}
+                            Step::Undecided { .. } => return None,
+                        }
+                    }
+                }
+            }
+        }
+        let mask = self.kept(TokenMask::from_counted_words(self.vocabulary.len(), words, len));
+        if apart.is_empty() {
+            self.quoted.any.insert(key, Arc::clone(&mask));
+        }
+        Some(mask)
+    }
+
+    fn language_mask(
+        &mut self,
+        tokens: &QuotedTokens,
+        state: StateId,
+        position: &QuotedPosition,
+        closed: Box<[RestsId]>,
+    ) -> Option<Arc<TokenMask>> {
+        let content = position.content;
+        let is_shared = position.apart.is_empty() && position.beside.is_none();
+        let key = (content, closed);
+        if is_shared && let Some(known) = self.quoted.language_masks.get(&key) {
+            return Some(Arc::clone(known));
+        }
+        let allowed = match self.quoted.languages.get(&content) {
+            Some(known) => known.clone(),
+            None => {
+                let found = self.language_tokens(tokens, state, content).map(Arc::new);
+                self.cache_bytes += found.as_ref().map_or(0, |found| found.words.len() * 8);
+                self.quoted.languages.insert(content, found.clone());
+                found
+            }
+        }?;
+        let apart = tokens.contents_apart(&position.apart);
+        let empty =
+            if apart.is_empty() { NO_RESTS } else { self.rests_after_quote(tokens, state)? };
+        let mut words = allowed.words.clone();
+        for (kind, &rests) in key.1.iter().enumerate() {
+            let rests = self.quoted.rest_sets.get_index(rests as usize)?;
+            for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
+                if allowed.kinds[closer.content as usize] == Some(kind as u32)
+                    && apart.binary_search(&closer.content).is_err()
+                {
+                    set_bit(&mut words, closer.token);
+                }
+            }
+        }
+        if let Some(beside) = position.beside {
+            let beside = self.plain_mask(beside);
+            if beside.undecided > 0 {
+                return None;
+            }
+            beside.mask.write_into(&mut words);
+        }
+        if !position.apart.is_empty() {
+            let rests = self.quoted.rest_sets.get_index(empty as usize)?;
+            for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
+                if closer.content == 0 {
+                    set_bit(&mut words, closer.token);
+                }
+            }
+            let mut ask: Vec<TokenId> = tokens.beginnings_of(&position.apart);
+            for rest in 0..tokens.rests_len() {
+                let closers = tokens.closers(rest).iter();
+                ask.extend(
+                    closers
+                        .filter(|closer| apart[1..].binary_search(&closer.content).is_ok())
+                        .map(|closer| closer.token),
+                );
+            }
+            for token in ask {
+                match self.step_token(state, token)? {
+                    Step::To(_) => set_bit(&mut words, token),
+                    Step::Dead { .. } => clear_bit(&mut words, token),
+                    Step::Undecided { .. } => return None,
+                }
+            }
+        }
+        let len = words.iter().map(|word| word.count_ones() as usize).sum();
+        let mask = self.kept(TokenMask::from_counted_words(self.vocabulary.len(), words, len));
+        if is_shared {
+            self.quoted.language_masks.insert(key, Arc::clone(&mask));
+        }
+        Some(mask)
+    }
+
+    /// What a state of a language allows, whatever follows the text.
+    fn language_tokens(
+        &mut self,
+        tokens: &QuotedTokens,
+        position: StateId,
+        content: QuotedContent,
+    ) -> Option<LanguageTokens> {
+        let QuotedContent::Language { language, state, characters } = content else { return None };
+        let mut rows = self.quoted.rows.remove(&language).unwrap_or_default();
+        let mut walk = ContentWalk {
+            automaton: &mut self.automaton,
+            rows: &mut rows,
+            language,
+            read: characters,
+            words: Vec::new(),
+            kinds: None,
+        };
+        let is_total = walk.automaton.content_is_total(language, state);
+        let start = walk.rows.id(state);
+        if is_total {
+            walk.words = tokens.inside(u64::MAX).0.to_vec();
+        } else {
+            walk.words.resize(self.vocabulary.len().div_ceil(64), 0);
+            tokens.contents.walk(&mut walk, (start, 0), &mut self.content_stack);
+            tokens.escaped_contents.walk(&mut walk, (start, 0), &mut self.content_stack);
+            for escape in tokens.escapes.iter().filter(|escape| escape.begun) {
+                let end = escape.content.iter().try_fold((start, 0), |at, &b| walk.enter(at, b));
+                if let Some((end, more)) = end {
+                    let end = walk.rows.rows[end as usize].state;
+                    let read = characters + u64::from(more);
+                    if walk.automaton.content_can_escape(language, end, read) {
+                        set_bit(&mut walk.words, escape.token);
+                    }
+                }
+            }
+        }
+        let mut kinds = vec![None; tokens.closer_contents.len()];
+        kinds[0] = walk.automaton.content_kind(language, state, characters);
+        walk.kinds = Some(kinds);
+        tokens.closer_trie.walk(&mut walk, (start, 0), &mut self.content_stack);
+        let (mut words, kinds) = (walk.words, walk.kinds.unwrap_or_default());
+        self.quoted.rows.insert(language, rows);
+        if !is_total {
+            for escape in tokens.escapes.iter().filter(|escape| !escape.begun) {
+                match self.step_token(position, escape.token)? {
+                    Step::To(_) => set_bit(&mut words, escape.token),
+                    Step::Dead { .. } => {}
+                    Step::Undecided { .. } => return None,
+                }
+            }
+        }
+        Some(LanguageTokens { words, kinds: kinds.into() })
+    }
+
+    /// The rests that may follow if the text ends here.
+    fn rests_after_quote(&mut self, tokens: &QuotedTokens, state: StateId) -> Option<RestsId> {
+        let quote = tokens.quote.iter();
+        let closed = quote.fold(state, |state, &byte| self.automaton.step(state, byte));
+        self.rests_after(tokens, closed)
+    }
+
+    /// The rests that may follow a state; `None` if some could not be decided.
+    fn rests_after(&mut self, tokens: &QuotedTokens, state: StateId) -> Option<RestsId> {
+        if self.quoted.rest_sets.is_empty() {
+            self.quoted.rest_sets.insert(Box::default());
+        }
+        match state {
+            StateId::DEAD => return Some(NO_RESTS),
+            StateId::UNDECIDED => return None,
+            _ => {}
+        }
+        if let Some(&known) = self.quoted.rests.get(&state) {
+            return known;
+        }
+        let mut walk =
+            RestWalk { automaton: &mut self.automaton, rests: vec![0], is_undecided: false };
+        tokens.rests.walk_guided(&mut walk, state, &mut self.guided_stack);
+        let (mut rests, is_undecided) = (walk.rests, walk.is_undecided);
+        rests.sort_unstable();
+        let found =
+            (!is_undecided).then(|| self.quoted.rest_sets.insert_full(rests.into()).0 as RestsId);
+        self.quoted.rests.insert(state, found);
+        found
+    }
+}
+
+/// Collects every token that leads to a live state: a few in a list, more in a bitset.
+struct MaskWalk<'a, A> {
+    automaton: &'a mut A,
+    few: Vec<TokenId>,
+    words: Vec<u64>,
+    word_count: usize,
+    undecided: u32,
+}
+
+impl<A: ByteAutomaton> TrieVisitor for MaskWalk<'_, A> {
+    type State = StateId;
+
+    #[inline]
+    fn enter(&mut self, state: StateId, byte: u8) -> Option<StateId> {
+        // Undecided states are gone through, so that their tokens are counted.
+        if state == StateId::UNDECIDED {
+            return Some(state);
+        }
+        let next = self.automaton.step(state, byte);
+        (next != StateId::DEAD).then_some(next)
+    }
+
+    #[inline]
+    fn token(&mut self, token: TokenId, state: StateId) {
+        if state == StateId::UNDECIDED {
+            self.undecided += 1;
+        } else if !self.words.is_empty() {
+            set_bit(&mut self.words, token);
+        } else {
+            self.few.push(token);
+            if self.few.len() > FEW_TOKENS {
+                self.words.resize(self.word_count, 0);
+                for &token in &self.few {
+                    set_bit(&mut self.words, token);
+                }
+                self.few.clear();
+            }
+        }
+    }
+}
+
+impl<A: ByteAutomaton> GuidedVisitor for MaskWalk<'_, A> {
+    fn successors(&mut self, state: StateId) -> ByteSet {
+        self.automaton.successors(state)
+    }
+}
+
+/// Collects the rests that lead to a live state.
+struct RestWalk<'a, A> {
+    automaton: &'a mut A,
+    rests: Vec<u32>,
+    is_undecided: bool,
+}
+
+impl<A: ByteAutomaton> TrieVisitor for RestWalk<'_, A> {
+    type State = StateId;
+
+    fn enter(&mut self, state: StateId, byte: u8) -> Option<StateId> {
+        let next = self.automaton.step(state, byte);
+        self.is_undecided |= next == StateId::UNDECIDED;
+        next.is_live().then_some(next)
+    }
+
+    fn token(&mut self, rest: u32, _state: StateId) {
+        self.rests.push(rest);
+    }
+}
+
+impl<A: ByteAutomaton> GuidedVisitor for RestWalk<'_, A> {
+    fn successors(&mut self, state: StateId) -> ByteSet {
+        self.automaton.successors(state)
+    }
+}
+
+/// Runs contents through their language: which stay alive, or of which kind they are.
+struct ContentWalk<'a, A> {
+    automaton: &'a mut A,
+    rows: &'a mut ContentRows,
+    language: u32,
+    /// Characters before the position.
+    read: u64,
+    words: Vec<u64>,
+    /// If given, the tokens are contents, and it is written of which kind they are.
+    kinds: Option<Vec<Option<u32>>>,
+}
+
+impl<A: ByteAutomaton> TrieVisitor for ContentWalk<'_, A> {
+    /// Number of a row, and characters since the position.
+    type State = (u32, u32);
+
+    #[inline]
+    fn enter(&mut self, (row, characters): (u32, u32), byte: u8) -> Option<(u32, u32)> {
+        let next = if let Some(next) = &self.rows.rows[row as usize].next {
+            next[byte as usize]
+        } else {
+            self.rows.fill(row, self.automaton, self.language);
+            self.rows.rows[row as usize].next.as_ref()?[byte as usize]
+        };
+        (next != NO_ROW).then(|| (next, characters + u32::from(byte & 0xC0 != 0x80)))
+    }
+
+    #[inline]
+    fn token(&mut self, token: TokenId, (row, characters): (u32, u32)) {
+        let characters = self.read + u64::from(characters);
+        let state = self.rows.rows[row as usize].state;
+        if let Some(kinds) = &mut self.kinds {
+            kinds[token as usize] = self.automaton.content_kind(self.language, state, characters);
+        } else if self.automaton.content_is_live(self.language, state, characters) {
+            set_bit(&mut self.words, token);
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Masks under schemas: of every state that is sampled, the mask is what trying every token gives.
+
+use std::sync::Arc;
+
+use molde_constraint::{Matcher, MatcherOptions, SchemaConstraint, Segmentation};
+use molde_schema::{CompileOptions, CompiledSchema, Escapes, NumberStyle, Order, Style};
+use molde_vocab::TokenEntry::{Control, Text};
+use molde_vocab::{ByteAutomaton, StateId, TokenConstraint, TokenEntry, TokenId, Vocabulary};
+
+use crate::walk::Random;
+
+/// The schemas of molde-schema's own tests, and some for what is special about masks: names that
+/// are also extra names, length bounds, languages, several ways to read a text.
+const FILES: [&str; 3] = [
+    include_str!("../../../molde-schema/tests/data/scalars.json"),
+    include_str!("../../../molde-schema/tests/data/containers.json"),
+    include_str!("../../../molde-schema/tests/data/combinations.json"),
+];
+
+const SCHEMAS: [&str; 18] = [
+    r#"{"type": "object", "properties": {"a": {"type": "string"}, "ab": true, "": true}}"#,
+    r#"{"type": "object", "properties": {"a": true, "n": true}, "required": ["ab", "n"], "minProperties": 4}"#,
+    r#"{"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}, "maxProperties": 2}"#,
+    r#"{"type": "string", "minLength": 2, "maxLength": 6}"#,
+    r#"{"type": "array", "items": {"type": "string", "minLength": 3}}"#,
+    r#"{"type": "string", "pattern": "ab|é"}"#,
+    r#"{"type": "array", "items": {"type": "string", "pattern": "^[^\"n]*$", "maxLength": 8}}"#,
+    r#"{"type": "string", "pattern": "^(a|é)*\\n?$"}"#,
+    r#"{"enum": ["a", "ab", "é\"", "n", null, 12, "a\\b"]}"#,
+    r#"{"anyOf": [{"properties": {"a": {"type": "string"}}}, {"properties": {"a": {"maxLength": 2}, "n": false}}, {"type": "string"}]}"#,
+    r#"{"patternProperties": {"^a": {"type": "string"}, "b$": {"minLength": 1}}, "additionalProperties": {"type": "array"}}"#,
+    r#"{"patternProperties": {"^a": {"format": "date"}}, "additionalProperties": false}"#,
+    r#"{"properties": {"a": true, "n": {"type": "string"}, "ab": {"type": "null"}}, "patternProperties": {"^[ab]+$": {"type": "string"}, "^n": false}, "additionalProperties": false}"#,
+    r#"{"patternProperties": {"^[a-z]{1,40}$": {"type": "integer"}}, "additionalProperties": {"type": "null"}, "required": ["b"]}"#,
+    r#"{"patternProperties": {"^[ab]{1,2}$": {"type": "integer"}}, "additionalProperties": false, "minProperties": 3}"#,
+    r#"{"properties": {"n": true}, "patternProperties": {"^é|b$": {"type": "string"}}, "minProperties": 2}"#,
+    r#"{"type": "object", "minProperties": 3, "maxProperties": 4}"#,
+    r#"{"anyOf": [{"patternProperties": {"^a": {"type": "null"}}}, {"properties": {"a": {"type": "object"}}}]}"#,
+];
+
+/// Every byte, what JSON is made of, and random pieces of that: whatever can stand in one token.
+fn vocabulary() -> Arc<Vocabulary> {
+    let mut random = Random(11);
+    let mut entries: Vec<TokenEntry> = (0..=255).map(|byte| Text(vec![byte])).collect();
+    let pieces = [
+        "a", "b", "ab", "n", "\"", "\", \"", "\": ", "\"}", "\"]", "{\"", "[\"", ", ", "\\\"",
+        "\\n", "\\", "\\u", "\\u00", "\\u0061", "\\ud83d", "\\ude00", "0", "12", ".5", "e", "-",
+        "null", "true", " ", "é", "日本", "😀", "}", "]", "{", "[", ":", ",", "2024-0", "x/y",
+        "\t",
+    ];
+    for piece in pieces {
+        entries.push(Text(piece.as_bytes().to_vec()));
+    }
+    for _ in 0..900 {
+        let count = 2 + random.below(4);
+        let mut text: Vec<u8> = Vec::new();
+        for _ in 0..count {
+            text.extend(random.choose(&pieces).as_bytes());
+        }
+        // Some tokens are cut inside a character.
+        text.truncate(text.len() - random.below(8) / 7);
+        entries.push(Text(text));
+    }
+    entries.extend([Control, Control]);
+    let end = entries.len() as TokenId - 1;
+    Arc::new(Vocabulary::new(entries, [end], None).unwrap())
+}
+
+/// The tokens that fit by trying each, and how many are undecided.
+fn naive(
+    automaton: &mut SchemaConstraint,
+    state: StateId,
+    vocabulary: &Vocabulary,
+) -> (Vec<TokenId>, u64) {
+    let mut allowed = Vec::new();
+    let mut undecided = 0;
+    for token in 0..vocabulary.len() as TokenId {
+        match vocabulary.token_bytes(token) {
+            Some(bytes) => {
+                let end = bytes.iter().fold(state, |state, &byte| automaton.step(state, byte));
+                undecided += u64::from(end == StateId::UNDECIDED);
+                if end.is_live() {
+                    allowed.push(token);
+                }
+            }
+            None if vocabulary.is_end_of_turn(token) && automaton.is_accepting(state) => {
+                allowed.push(token);
+            }
+            None => {}
+        }
+    }
+    (allowed, undecided)
+}
+
+/// Walks of up to 12 tokens; returns how many states were looked at.
+fn check(schema: &str, options: &CompileOptions, vocabulary: &Arc<Vocabulary>, seed: u64) -> usize {
+    let Ok(schema) = CompiledSchema::compile(schema, options) else { return 0 };
+    let schema = Arc::new(schema);
+    let matcher_options =
+        MatcherOptions { segmentation: Segmentation::Any, ..MatcherOptions::default() };
+    let mut matcher =
+        Matcher::new(SchemaConstraint::new(&schema), Arc::clone(vocabulary), matcher_options);
+    let mut random = Random(seed);
+    let mut states = 0;
+    for _ in 0..3 {
+        matcher.reset();
+        let mut undecided = 0;
+        for _ in 0..12 {
+            let mut automaton = matcher.automaton().clone();
+            let (expected, more) = naive(&mut automaton, matcher.state(), vocabulary);
+            undecided += more;
+            let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+            if mask != expected {
+                let text = |t: TokenId| {
+                    vocabulary.token_bytes(t).unwrap_or(b"<end>").escape_ascii().to_string()
+                };
+                let missing: Vec<_> =
+                    expected.iter().filter(|t| !mask.contains(t)).map(|&t| text(t)).collect();
+                let extra: Vec<_> =
+                    mask.iter().filter(|t| !expected.contains(t)).map(|&t| text(t)).collect();
+                panic!("{options:?}: missing {missing:?}, not allowed {extra:?}");
+            }
+            assert_eq!(matcher.undecided(), undecided);
+            states += 1;
+            matcher.accept(random.choose(&mask)).unwrap();
+            if matcher.is_finished() {
+                break;
+            }
+        }
+    }
+    states
+}
+
+#[test]
+fn under_every_schema_masks_equal_trying_every_token() {
+    let vocabulary = vocabulary();
+    let mut schemas: Vec<String> = SCHEMAS.iter().map(|&schema| schema.to_owned()).collect();
+    for file in FILES {
+        let cases: serde_json::Value = serde_json::from_str(file).unwrap();
+        schemas.extend(cases.as_array().unwrap().iter().map(|case| case["schema"].to_string()));
+    }
+    let mut states = 0;
+    for (index, schema) in schemas.iter().enumerate() {
+        for escapes in [Escapes::Needed, Escapes::Any] {
+            for (order, style, number_style) in [
+                (Order::Schema, Style::Spaced, NumberStyle::Any),
+                (Order::Any, Style::Compact, NumberStyle::Plain),
+                (Order::Any, Style::Flexible, NumberStyle::Any),
+            ] {
+                let options = CompileOptions {
+                    escapes,
+                    order,
+                    style,
+                    number_style,
+                    ..CompileOptions::default()
+                };
+                states += check(schema, &options, &vocabulary, index as u64);
+            }
+        }
+    }
+    assert!(states >= 2000, "{states} states");
+}
