@@ -157,11 +157,18 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// More threads than any processor has only take memory.
+/// Threads that one processor core may get: more only wait for each other and take memory.
+const THREADS_PER_CORE: usize = 4;
+
 fn thread_count(text: &str) -> Result<usize, String> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let most = cores * THREADS_PER_CORE;
     match at_least_one(text)? {
-        threads @ ..=1024 => Ok(threads),
-        _ => Err("must be at most 1024".to_owned()),
+        threads if threads <= most => Ok(threads),
+        _ => Err(format!(
+            "must be at most {most}: {THREADS_PER_CORE} for each processor core that this process \
+             may use ({cores})"
+        )),
     }
 }
 
@@ -213,7 +220,7 @@ mod tests {
             "molde extract a.txt",
             "molde extract --schema s.json --max-tokens 0",
             "molde extract --schema s.json --threads -1",
-            "molde extract --schema s.json --threads 1025",
+            "molde extract --schema s.json --threads 1000000",
             "molde extract --schema s.json --deadline 0",
             "molde extract --schema s.json --deadline nan",
             "molde extract --schema s.json --deadline inf",

@@ -71,7 +71,6 @@ impl Failure {
             Self::Hub(error) => exit_of_hub(error),
             Self::Molde(error) => match &**error {
                 MoldeError::Hub(error) => exit_of_hub(error),
-                MoldeError::Cancelled => Exit::Interrupted,
                 MoldeError::BudgetTooSmall { .. } => Exit::Usage,
                 _ => Exit::Failed,
             },
@@ -96,7 +95,10 @@ impl From<HubError> for Failure {
 
 impl From<MoldeError> for Failure {
     fn from(error: MoldeError) -> Self {
-        Self::Molde(Box::new(error))
+        match error {
+            MoldeError::Cancelled => Self::Interrupted,
+            other => Self::Molde(Box::new(other)),
+        }
     }
 }
 

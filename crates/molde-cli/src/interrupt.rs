@@ -6,10 +6,10 @@ use molde_hub::CancelFlag;
 use crate::failure::Failure;
 use crate::progress::say;
 
-/// Both of the flags that Ctrl-C raises.
-#[derive(Debug, Clone, Default)]
+/// The flag that Ctrl-C raises, as the model and as transfers know it.
+#[derive(Debug, Clone)]
 pub(crate) struct Interrupts {
-    /// Stops the model.
+    /// Stops the model: while it is loaded, and while it works.
     pub(crate) work: CancelHandle,
     /// Stops transfers.
     pub(crate) transfers: CancelFlag,
@@ -18,20 +18,20 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     /// Listens to Ctrl-C from now on.
     pub(crate) fn listen() -> Self {
-        let interrupts = Self::default();
-        let raised = interrupts.clone();
+        let work = CancelHandle::new();
+        let transfers = CancelFlag::from(work.flag());
+        let raised = work.clone();
         let listening = ctrlc::set_handler(move || {
-            if raised.work.is_cancelled() {
+            if raised.is_cancelled() {
                 // Lines are written whole, so nothing is left half written.
                 std::process::exit(130);
             }
-            raised.work.cancel();
-            raised.transfers.cancel();
+            raised.cancel();
         });
         if let Err(error) = listening {
             say(&format!("cannot listen to Ctrl-C ({error}): it will end the program at once"));
         }
-        interrupts
+        Self { work, transfers }
     }
 
     pub(crate) fn check(&self) -> Result<(), Failure> {

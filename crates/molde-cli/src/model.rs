@@ -13,8 +13,11 @@ pub(crate) fn load(args: &ModelArgs, interrupts: &Interrupts) -> Result<Engine, 
     let files = find(args.model.as_deref(), args.offline, interrupts)?;
     interrupts.check()?;
     let precision = if args.exact { Precision::Exact } else { Precision::Native };
-    let mut builder =
-        Engine::builder().files(files).precision(precision).threads(args.threads.unwrap_or(0));
+    let mut builder = Engine::builder()
+        .files(files)
+        .precision(precision)
+        .threads(args.threads.unwrap_or(0))
+        .cancel(&interrupts.work);
     if let Some(tokens) = args.context {
         builder = builder.context_tokens(tokens);
     }

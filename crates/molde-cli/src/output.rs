@@ -9,6 +9,7 @@ use std::io::Write;
 use serde_json::Value;
 
 use crate::failure::{Exit, Failure};
+use crate::progress::printable;
 
 /// Why one document has no value.
 #[derive(Debug)]
@@ -47,7 +48,8 @@ impl<O: Write, E: Write> Results<O, E> {
                 self.failed += 1;
                 // What the message says stands on the standard error as well: not everyone reads
                 // the other. It can be gone; the result matters more.
-                let _ = writeln!(self.errors, "molde: {id}: {}", failure.message);
+                let message = printable(&format!("{id}: {}", failure.message));
+                let _ = writeln!(self.errors, "molde: {message}");
                 if !several {
                     return Ok(());
                 }

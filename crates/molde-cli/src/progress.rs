@@ -6,9 +6,23 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use molde_hub::Event;
 
-/// Writes one line to the standard error. That it cannot be written is no reason to stop.
-pub(crate) fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "molde: {line}");
+/// Writes a message to the standard error. That it cannot be written is no reason to stop.
+pub(crate) fn say(message: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "molde: {}", printable(message));
+}
+
+/// A message with its control characters escaped, so that the name of a file can neither move a
+/// terminal's cursor nor look like a message of its own: what follows a line end is indented.
+pub(crate) fn printable(message: &str) -> String {
+    let mut shown = String::with_capacity(message.len());
+    for character in message.chars() {
+        match character {
+            '\n' => shown.push_str("\n  "),
+            control if control.is_control() => shown.extend(control.escape_default()),
+            other => shown.push(other),
+        }
+    }
+    shown
 }
 
 /// Seconds between two plain lines about the same transfer.
@@ -167,6 +181,12 @@ fn rate_and_rest(elapsed: Duration, done_bytes: u64, left_bytes: u64) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn messages_keep_their_lines_and_lose_their_control_characters() {
+        assert_eq!(printable("a\u{1b}[31m\rb\tñ\u{9b}"), r"a\u{1b}[31m\rb\tñ\u{9b}");
+        assert_eq!(printable("faults:\n/a: x"), "faults:\n  /a: x");
+    }
 
     #[test]
     fn rate_and_time_left_follow_from_what_was_done() {

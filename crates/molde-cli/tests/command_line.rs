@@ -180,6 +180,52 @@ fn documents_that_cannot_be_read_fail_alone_and_need_no_model() {
     assert!(lines[0]["error"]["message"].to_string().contains("offset 3"), "{}", lines[0]);
 }
 
+#[cfg(unix)]
+#[test]
+fn names_with_control_characters_are_escaped_in_messages() {
+    let sandbox = Sandbox::new("control-characters");
+    sandbox.file("s.json", SCHEMA);
+    let name = "a\u{1b}[31m\nmolde: all is well.txt";
+    sandbox.file(name, " ");
+    for arguments in [
+        &["extract", "--schema", "s.json", name][..],
+        &["extract", "--schema", "s.json", name, "missing\r.txt"],
+        &["extract", "--schema", "s.json", "--offline", "--model", "x\u{7}.gguf", "-"],
+        &["extract", "--schema", "no\u{1b}.json", name],
+    ] {
+        let run = sandbox.run_with_input(arguments, b"Some text.");
+        let errors = run.errors();
+        assert!(errors.chars().all(|c| c == '\n' || !c.is_control()), "{errors:?}");
+        assert!(!errors.contains("\nmolde: all is well"), "{errors}");
+        assert!(run.code() == 1 || run.code() == 2, "{errors}");
+    }
+}
+
+#[test]
+fn too_many_threads_are_bad_usage_that_says_how_many_may_be() {
+    let sandbox = Sandbox::new("threads");
+    let errors = sandbox.run(&["demo", "--threads", "1000000"]).exits(2).errors();
+    let cores = std::thread::available_parallelism().expect("a number").get();
+    assert!(errors.contains(&format!("at most {}", 4 * cores)), "{errors}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_cache_that_cannot_be_made_gives_advice() {
+    let sandbox = Sandbox::new("no-cache");
+    let output = Command::new(env!("CARGO_BIN_EXE_molde"))
+        .args(["pull", "qwen2.5-coder-0.5b-instruct-q4_k_m"])
+        .current_dir(&sandbox.folder)
+        .env("HF_HOME", "/proc/nope")
+        .env("HF_ENDPOINT", "http://127.0.0.1:9")
+        .env_remove("HF_HUB_CACHE")
+        .env_remove("HF_HUB_OFFLINE")
+        .output()
+        .expect("the binary was built");
+    let run = Run(output).exits(1);
+    assert!(run.errors().contains("choose another folder with HF_HOME"), "{}", run.errors());
+}
+
 #[test]
 fn one_document_that_fails_leaves_the_output_empty() {
     let sandbox = Sandbox::new("one-document");

@@ -369,6 +369,8 @@ impl HubError {
             {
                 Self::ReadOnly { path, source }
             }
+            // Some file systems have other words for it: in `/proc` a new folder is "not found".
+            _ if operation == "create" => Self::ReadOnly { path, source },
             _ => Self::Io { path, operation, source },
         }
     }

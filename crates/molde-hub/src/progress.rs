@@ -85,6 +85,9 @@ pub enum Event<'a> {
 
 /// A flag that stops transfers from another thread or a signal handler. Clones share it.
 ///
+/// Made from an `Arc<AtomicBool>`, it is one flag with whatever else looks at that: this crate has
+/// a type of its own so that it need not know the crates whose work is stopped with it.
+///
 /// It is looked at between chunks and ten times a second while waiting; a read from a silent
 /// connection ends at the stall timeout at the latest.
 #[derive(Clone, Debug, Default)]
@@ -104,6 +107,12 @@ impl CancelFlag {
     /// Whether [`cancel`](Self::cancel) has been called.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl From<Arc<AtomicBool>> for CancelFlag {
+    fn from(flag: Arc<AtomicBool>) -> Self {
+        Self(flag)
     }
 }
 

@@ -316,9 +316,12 @@ fn a_cache_that_cannot_be_written_is_named() {
 #[test]
 fn a_read_only_file_system_is_named() {
     let (_, _server, mut bench) = case(24);
-    bench.config.cache = "/sys/kernel/molde-hub-test".into();
-    let error = bench.pull().expect_err("read-only");
-    assert!(matches!(error, HubError::ReadOnly { .. }), "{error:?}");
+    for folder in ["/sys/kernel/molde-hub-test", "/proc/molde-hub-test"] {
+        bench.config.cache = folder.into();
+        let error = bench.pull().expect_err("read-only");
+        assert!(matches!(error, HubError::ReadOnly { .. }), "{error:?}");
+        assert!(error.to_string().contains("HF_HOME"), "{error}");
+    }
 }
 
 /// `/dev/full` answers every write with "no space left on device".

@@ -4,8 +4,8 @@ use candle_core::Tensor;
 use molde_kernels::PackedMatrix;
 use rayon::ThreadPool;
 
-use crate::InferError;
 use crate::exact::Table;
+use crate::{InferError, Interrupt};
 
 /// A weight of a Qwen2 model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,4 +128,45 @@ pub(crate) trait Checkpoint {
         keep: usize,
         pool: &ThreadPool,
     ) -> Result<PackedMatrix, InferError>;
+}
+
+/// A source that is asked for no further matrix once the work is to stop.
+pub(crate) struct Interruptible<'a> {
+    pub(crate) checkpoint: &'a dyn Checkpoint,
+    pub(crate) interrupt: &'a Interrupt,
+}
+
+impl Checkpoint for Interruptible<'_> {
+    fn contains(&self, role: Role) -> bool {
+        self.checkpoint.contains(role)
+    }
+
+    fn rows(&self, role: Role, columns: usize) -> Result<usize, InferError> {
+        self.checkpoint.rows(role, columns)
+    }
+
+    fn vector(&self, role: Role, length: usize) -> Result<Vec<f32>, InferError> {
+        self.checkpoint.vector(role, length)
+    }
+
+    fn matrix(&self, role: Role, shape: (usize, usize), keep: usize) -> Result<Tensor, InferError> {
+        self.interrupt.check()?;
+        self.checkpoint.matrix(role, shape, keep)
+    }
+
+    fn table(&self, role: Role, shape: (usize, usize), keep: usize) -> Result<Table, InferError> {
+        self.interrupt.check()?;
+        self.checkpoint.table(role, shape, keep)
+    }
+
+    fn packed(
+        &self,
+        role: Role,
+        shape: (usize, usize),
+        keep: usize,
+        pool: &ThreadPool,
+    ) -> Result<PackedMatrix, InferError> {
+        self.interrupt.check()?;
+        self.checkpoint.packed(role, shape, keep, pool)
+    }
 }

@@ -16,7 +16,8 @@ impl CancelHandle {
         Self::default()
     }
 
-    /// Asks the work to stop; it does between two tokens, or two chunks of a prompt.
+    /// Asks the work to stop; it does between two tokens, two chunks of a prompt, or two matrices
+    /// of a file that is being loaded.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -24,6 +25,11 @@ impl CancelHandle {
     /// Whether [`cancel`](Self::cancel) has been called.
     pub fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Relaxed)
+    }
+
+    /// The flag itself, to stop other work with it.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0)
     }
 }
 

@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 
 use crate::chat::SpecialTokens;
-use crate::checkpoint::{Checkpoint, Role};
+use crate::checkpoint::{Checkpoint, Interruptible, Role};
 use crate::gguf::Gguf;
 use crate::gguf_checkpoint::GgufCheckpoint;
 use crate::mmap::MappedFile;
 use crate::safetensors_checkpoint::{SafetensorsCheckpoint, map_shards};
 use crate::tokenizer_parts::TokenizerParts;
-use crate::{ChatTemplate, InferError, Model, ModelConfig, ModelOptions, Tokenizer};
+use crate::{ChatTemplate, InferError, Interrupt, Model, ModelConfig, ModelOptions, Tokenizer};
 
 /// Everything a model's files hold. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -43,9 +43,24 @@ impl LoadedModel {
     /// One copy of the weights; for safetensors under
     /// [`Precision::Native`](crate::Precision::Native) also their quantization.
     pub fn load(path: &Path, options: &ModelOptions) -> Result<Self, InferError> {
+        Self::load_unless(path, options, &Interrupt::default())
+    }
+
+    /// Like [`load`](Self::load), and stops between two matrices if `interrupt` says so.
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load), [`InferError::Cancelled`] and
+    /// [`InferError::DeadlineExceeded`].
+    pub fn load_unless(
+        path: &Path,
+        options: &ModelOptions,
+        interrupt: &Interrupt,
+    ) -> Result<Self, InferError> {
+        interrupt.check()?;
         let metadata = std::fs::metadata(path)
             .map_err(|source| InferError::Io { path: path.to_owned(), source })?;
-        if metadata.is_dir() { load_folder(path, options) } else { load_gguf(path, options) }
+        let load = if metadata.is_dir() { load_folder } else { load_gguf };
+        load(path, options, interrupt)
     }
 
     fn assemble(
@@ -55,7 +70,9 @@ impl LoadedModel {
         chat_template: Option<ChatTemplate>,
         checkpoint: &dyn Checkpoint,
         options: &ModelOptions,
+        interrupt: &Interrupt,
     ) -> Result<Self, InferError> {
+        let checkpoint = &Interruptible { checkpoint, interrupt };
         let tokens = tokenizer.vocabulary().len();
         let rows = checkpoint.rows(Role::Embedding, config.hidden_size)?;
         if tokens > rows {
@@ -95,7 +112,11 @@ impl Tokenizer {
     }
 }
 
-fn load_gguf(path: &Path, options: &ModelOptions) -> Result<LoadedModel, InferError> {
+fn load_gguf(
+    path: &Path,
+    options: &ModelOptions,
+    interrupt: &Interrupt,
+) -> Result<LoadedModel, InferError> {
     let file = MappedFile::open(path)?;
     let header = Gguf::parse(path, file.bytes())?;
     let config = ModelConfig::from_gguf(&header)?;
@@ -115,10 +136,15 @@ fn load_gguf(path: &Path, options: &ModelOptions) -> Result<LoadedModel, InferEr
         .map(|source| ChatTemplate::new(source, special_tokens))
         .transpose()?;
     let tied_head = !checkpoint.contains(Role::Head);
-    LoadedModel::assemble(path, (config, tied_head), tokenizer, template, &checkpoint, options)
+    let shape = (config, tied_head);
+    LoadedModel::assemble(path, shape, tokenizer, template, &checkpoint, options, interrupt)
 }
 
-fn load_folder(folder: &Path, options: &ModelOptions) -> Result<LoadedModel, InferError> {
+fn load_folder(
+    folder: &Path,
+    options: &ModelOptions,
+    interrupt: &Interrupt,
+) -> Result<LoadedModel, InferError> {
     let files = Folder(folder);
     let (config_path, config_text) = files.required("config.json")?;
     let config = ModelConfig::from_json(&config_path, &config_text)?;
@@ -139,7 +165,7 @@ fn load_folder(folder: &Path, options: &ModelOptions) -> Result<LoadedModel, Inf
 
     let shards = map_shards(folder)?;
     let checkpoint = SafetensorsCheckpoint::parse(folder, &shards)?;
-    LoadedModel::assemble(folder, config, tokenizer, template, &checkpoint, options)
+    LoadedModel::assemble(folder, config, tokenizer, template, &checkpoint, options, interrupt)
 }
 
 #[derive(Deserialize, Default)]

@@ -3,14 +3,16 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use molde_schema::{CompileOptions, CompiledSchema, Escapes, NumberStyle, Order, Style};
+use molde_schema::{
+    CompileOptions, CompiledSchema, Escapes, FormatProfile, NumberStyle, Order, Style,
+};
 use molde_vocab::{ByteAutomaton, StateId};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::fields::FieldScanner;
 use crate::outcome::RawJson;
-use crate::{MoldeError, rust_type};
+use crate::{MoldeError, deep, rust_type};
 use molde_constraint::SchemaConstraint;
 
 /// What answers look like, compiled once and used for any number of documents and engines.
@@ -45,10 +47,11 @@ impl Contract<RawJson> {
     /// [`MoldeError::Schema`]: not JSON, not a schema, something that cannot be enforced (all
     /// places are listed), nothing that satisfies it, or a limit exceeded.
     pub fn from_schema(text: &str) -> Result<Self, MoldeError> {
-        Self::from_schema_with(text, &CompileOptions::default())
+        Self::from_schema_with(text, &Self::default_options())
     }
 
-    /// [`from_schema`](Self::from_schema) with a choice of style, order, spellings and limits.
+    /// [`from_schema`](Self::from_schema) with a choice of style, order, spellings, formats and
+    /// limits. Begin with [`default_options`](Self::default_options) to change only some of them.
     ///
     /// # Errors
     /// As [`from_schema`](Self::from_schema).
@@ -57,33 +60,52 @@ impl Contract<RawJson> {
     }
 }
 
-impl<T: JsonSchema + DeserializeOwned> Contract<T> {
+impl<T: JsonSchema + DeserializeOwned + Send> Contract<T> {
     /// Compiles the schema of a Rust type, narrowed to what the type can be read from: integer
     /// and float ranges, `char`, `NonZero`, tags of enums, names of members. Members that can be
     /// null are required, and structs admit no other members than their own.
     ///
     /// Every complete answer deserialises, unless the type's own `Deserialize` demands more than
-    /// its `JsonSchema` says, as `SocketAddr` does.
+    /// its `JsonSchema` says, as `SocketAddr` does, or the answer of a recursive type is nested
+    /// deeper than 10,000 levels. A deep answer is read on a thread of its own, hence `Send`.
     ///
     /// # Errors
     /// [`MoldeError::RustType`] for a string format that nothing enforces, and
     /// [`MoldeError::Schema`] for what cannot be enforced otherwise.
     pub fn from_type() -> Result<Self, MoldeError> {
-        Self::from_type_with(&CompileOptions::default())
+        Self::from_type_with(&Self::default_options())
     }
 
-    /// [`from_type`](Self::from_type) with a choice of style, order, spellings and limits.
+    /// [`from_type`](Self::from_type) with a choice of style, order, spellings, formats and
+    /// limits. Begin with [`default_options`](Self::default_options) to change only some of them.
     ///
     /// # Errors
     /// As [`from_type`](Self::from_type).
     pub fn from_type_with(options: &CompileOptions) -> Result<Self, MoldeError> {
-        Self::new(rust_type::schema_text::<T>()?.into(), options, |answer| {
-            serde_json::from_str(answer).map_err(|error| MoldeError::deserialize::<T>(&error))
-        })
+        Self::new(rust_type::schema_text::<T>()?.into(), options, deep::read)
     }
 }
 
 impl<T> Contract<T> {
+    /// How a contract is compiled where nothing else is asked for: everything as in
+    /// [`CompileOptions::default`], except that strings with a `format` are those that the types
+    /// of common languages can be read from as well ([`FormatProfile::Interoperable`]): no year
+    /// 0000, no leap second, no lower-case `t` or `z`.
+    ///
+    /// ```
+    /// use molde::{CompileOptions, Contract, FormatProfile, RawJson};
+    ///
+    /// let options = CompileOptions {
+    ///     format_profile: FormatProfile::Standard,
+    ///     ..Contract::<RawJson>::default_options()
+    /// };
+    /// let contract = Contract::from_schema_with(r#"{"format": "date-time"}"#, &options)?;
+    /// # Ok::<(), molde::MoldeError>(())
+    /// ```
+    pub fn default_options() -> CompileOptions {
+        CompileOptions { format_profile: FormatProfile::Interoperable, ..CompileOptions::default() }
+    }
+
     fn new(
         text: Arc<str>,
         options: &CompileOptions,
@@ -108,7 +130,8 @@ impl<T> Contract<T> {
     }
 
     /// Checks a text that was written without a constraint, in any JSON spelling: white space,
-    /// order of members, escapes and forms of numbers are free.
+    /// order of members, escapes and forms of numbers are free, and a `format` means what its RFC
+    /// says.
     ///
     /// Compiles the schema anew for that; linear in the text, times the number of undeclared keys.
     ///
@@ -120,6 +143,7 @@ impl<T> Contract<T> {
             order: Order::Any,
             number_style: NumberStyle::Any,
             escapes: Escapes::Any,
+            format_profile: FormatProfile::Standard,
             ..*self.compiled.options()
         };
         let mut automaton =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use molde_hub::{CancelFlag, Catalog, Hub, ModelFiles, ModelLayout, ModelRef, NetworkPolicy};
-use molde_infer::{CancelHandle, ModelOptions, Precision};
+use molde_infer::{CancelHandle, Interrupt, ModelOptions, Precision};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -95,7 +95,8 @@ impl EngineBuilder {
         self
     }
 
-    /// Stops a download when `handle` is cancelled and the next bytes arrive.
+    /// Stops [`build`](Self::build) when `handle` is cancelled: a download at once, loading
+    /// between two matrices.
     pub fn cancel(mut self, handle: &CancelHandle) -> Self {
         self.cancel = handle.clone();
         self
@@ -111,7 +112,7 @@ impl EngineBuilder {
     /// loads them. A model that cannot be had is an error: another one is never taken instead.
     ///
     /// # Errors
-    /// [`MoldeError::Hub`] and [`MoldeError::Inference`].
+    /// [`MoldeError::Hub`], [`MoldeError::Inference`] and [`MoldeError::Cancelled`].
     pub fn build(mut self) -> Result<Engine, MoldeError> {
         let files = match std::mem::replace(&mut self.source, Source::Catalog(None)) {
             Source::Files(files) => files,
@@ -125,7 +126,8 @@ impl EngineBuilder {
             ModelLayout::Safetensors { folder, .. } => folder,
             _ => return Err(MoldeError::UnknownLayout { id: files.id }),
         };
-        let model = LocalModel::load(&path, &self.options, self.context_tokens)?;
+        let interrupt = Interrupt { cancel: Some(self.cancel), deadline: None };
+        let model = LocalModel::load(&path, &self.options, self.context_tokens, &interrupt)?;
         Ok(Engine::new(Arc::new(model)))
     }
 
@@ -136,21 +138,8 @@ impl EngineBuilder {
         let hub = Hub::from_env()?;
         let model = model(hub.catalog());
         let policy = if self.offline { NetworkPolicy::Offline } else { NetworkPolicy::Online };
-        // Transfers have a flag of their own. It is raised at the next event, of which there are
-        // many a second while bytes arrive.
-        let stop = CancelFlag::new();
-        let files = hub.resolve(
-            &model,
-            policy,
-            &mut |event| {
-                if self.cancel.is_cancelled() {
-                    stop.cancel();
-                }
-                (self.on_transfer)(event);
-            },
-            &stop,
-        )?;
-        Ok(files)
+        let stop = CancelFlag::from(self.cancel.flag());
+        Ok(hub.resolve(&model, policy, &mut self.on_transfer, &stop)?)
     }
 }
 
@@ -211,7 +200,7 @@ impl Engine {
     /// let invoice: Invoice = extractor.extract("Invoice 17, total 99.50 EUR")?.into_value()?;
     /// # Ok::<(), molde::MoldeError>(())
     /// ```
-    pub fn extractor_for<T: JsonSchema + DeserializeOwned>(&self) -> ExtractorBuilder<T> {
+    pub fn extractor_for<T: JsonSchema + DeserializeOwned + Send>(&self) -> ExtractorBuilder<T> {
         ExtractorBuilder::new(self.clone(), Contract::from_type())
     }
 

@@ -1,5 +1,7 @@
 //! The one error type of this crate.
 
+use std::fmt::{Display, Formatter, Write as _};
+
 use molde_hub::HubError;
 use molde_infer::InferError;
 use molde_schema::{Offender, Offenders, SchemaError};
@@ -15,7 +17,7 @@ pub enum MoldeError {
     Schema(#[from] SchemaError),
     /// The model's files could not be found or fetched.
     #[error(transparent)]
-    Hub(#[from] HubError),
+    Hub(HubError),
     /// The model's files are stored in a way that this version does not load.
     #[error(
         "the files of model {id} are stored in a way that this version does not load: use a GGUF file or a folder with safetensors"
@@ -111,15 +113,23 @@ pub enum MoldeError {
         /// The places, all of them.
         offenders: Offenders,
     },
-    /// The schema's text is needed for the prompt and is no JSON value that `serde_json` reads.
+    /// An answer is nested too deep to be read into a value.
     #[error(
-        "the schema cannot be summarised for the prompt (line {line}, column {column}): give a system message"
+        "the answer is nested {levels} levels deep, {max_levels} are read: lower the token limit, or keep the answer as text"
     )]
-    Signature {
-        /// Line in the schema, from 1.
-        line: usize,
-        /// Column in the schema, from 1.
-        column: usize,
+    TooDeep {
+        /// Levels of the answer.
+        levels: usize,
+        /// Levels that are read.
+        max_levels: usize,
+    },
+    /// There was no memory for the stack on which a deep answer is read.
+    #[error("no thread with a stack of {bytes} bytes for reading a deep answer: {source}")]
+    Stack {
+        /// Bytes of the stack.
+        bytes: usize,
+        /// What the operating system said.
+        source: std::io::Error,
     },
     /// An answer that is complete by the constraint is not UTF-8: a defect of the tokenizer.
     #[error(
@@ -154,7 +164,8 @@ impl MoldeError {
             Self::DeadlineExceeded => "deadline_exceeded",
             Self::Deserialize { .. } => "deserialize",
             Self::RustType { .. } => "rust_type",
-            Self::Signature { .. } => "signature",
+            Self::TooDeep { .. } => "too_deep",
+            Self::Stack { .. } => "stack",
             Self::NotUtf8 { .. } => "not_utf8",
         }
     }
@@ -184,6 +195,16 @@ impl MoldeError {
     }
 }
 
+impl From<HubError> for MoldeError {
+    /// A transfer that was stopped is work that was stopped; everything else is wrapped.
+    fn from(error: HubError) -> Self {
+        match error {
+            HubError::Cancelled => Self::Cancelled,
+            other => Self::Hub(other),
+        }
+    }
+}
+
 impl From<InferError> for MoldeError {
     /// Kinds that this crate has itself keep their name; everything else is wrapped.
     fn from(error: InferError) -> Self {
@@ -201,17 +222,69 @@ impl From<InferError> for MoldeError {
     }
 }
 
-/// Displays JSON Pointers in a row, the empty one as "the root".
+/// Places that a message lists; the others are counted.
+const LISTED_PLACES: usize = 5;
+/// Characters of a place that a message shows.
+const PLACE_CHARACTERS: usize = 80;
+
+/// Displays the innermost of some JSON Pointers in a row, a few of them, the empty one as "the
+/// root". Names of members can be a document's: control characters are escaped, and length is cut.
 struct Places<'a>(&'a [String]);
 
-impl std::fmt::Display for Places<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (index, pointer) in self.0.iter().enumerate() {
+impl Display for Places<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> std::fmt::Result {
+        let is_inside = |inner: &str, outer: &str| {
+            inner.strip_prefix(outer).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let innermost: Vec<&String> = self
+            .0
+            .iter()
+            .filter(|outer| !self.0.iter().any(|inner| is_inside(inner, outer)))
+            .collect();
+        for (index, pointer) in innermost.iter().take(LISTED_PLACES).enumerate() {
             if index > 0 {
                 formatter.write_str(", ")?;
             }
-            formatter.write_str(if pointer.is_empty() { "the root" } else { pointer })?;
+            if pointer.is_empty() {
+                formatter.write_str("the root")?;
+            }
+            for (count, character) in pointer.chars().enumerate() {
+                if count == PLACE_CHARACTERS {
+                    formatter.write_char('…')?;
+                    break;
+                }
+                if character.is_control() {
+                    write!(formatter, "{}", character.escape_default())?;
+                } else {
+                    formatter.write_char(character)?;
+                }
+            }
         }
-        Ok(())
+        match innermost.len().saturating_sub(LISTED_PLACES) {
+            0 => Ok(()),
+            more => write!(formatter, " and {more} more"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_places_are_the_innermost_and_few_and_cannot_steer_a_terminal() {
+        let shown = |places: &[&str]| {
+            let fields: Vec<String> = places.iter().map(|&place| place.to_owned()).collect();
+            Places(&fields).to_string()
+        };
+        assert_eq!(shown(&[""]), "the root");
+        assert_eq!(shown(&["", "/a", "/a/0", "/a/0/b", "/ab"]), "/a/0/b, /ab");
+        assert_eq!(
+            shown(&["/1", "/2", "/3", "/4", "/5", "/6", "/7"]),
+            "/1, /2, /3, /4, /5 and 2 more"
+        );
+        assert_eq!(shown(&["/a\u{1b}[2J\nb"]), r"/a\u{1b}[2J\nb");
+        let long = "/x".repeat(100);
+        assert_eq!(shown(&[long.as_str()]), format!("{}…", &long[..PLACE_CHARACTERS]));
     }
 }

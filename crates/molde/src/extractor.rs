@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use molde_constraint::{Matcher, MatcherOptions};
 use molde_vocab::{TokenConstraint, TokenId};
-use serde_json::Value;
 
 use crate::backend::{Job, Prefix};
 use crate::contract::Contract;
@@ -16,7 +15,7 @@ use crate::prompt::{Language, Prompt};
 use crate::signature::SignatureLimits;
 use crate::windows::{Overflow, TokenizedDocument, says_something};
 use crate::writing::{Answer, Transcript};
-use crate::{End, MoldeError};
+use crate::{End, MoldeError, schema_view};
 use molde_constraint::SchemaConstraint;
 
 /// Tokens an answer may take unless the caller says otherwise.
@@ -108,17 +107,13 @@ impl<T> ExtractorBuilder<T> {
     /// Makes the extractor. Runs no model.
     ///
     /// # Errors
-    /// Those of the contract, of the prompt ([`MoldeError::Signature`]), and
-    /// [`MoldeError::BudgetTooSmall`] if no valid answer is that short.
+    /// Those of the contract, and [`MoldeError::BudgetTooSmall`] if no valid answer is that short.
     pub fn build(self) -> Result<Extractor<T>, MoldeError> {
         let contract = self.contract?;
         let system = if let Some(message) = self.system_message {
             message
         } else {
-            let schema: Value = serde_json::from_str(contract.schema_text()).map_err(|error| {
-                MoldeError::Signature { line: error.line(), column: error.column() }
-            })?;
-            self.prompt.system_message(&schema)
+            self.prompt.system_message(&schema_view::read(contract.schema_text()))
         };
         let prefix_tokens = shared_prefix(&self.engine, &system)?;
         let extractor = Extractor {
@@ -194,8 +189,8 @@ impl<T> Extractor<T> {
     ///
     /// # Errors
     /// [`MoldeError::EmptyDocument`], [`MoldeError::ContextOverflow`],
-    /// [`MoldeError::WindowTooSmall`], [`MoldeError::Deserialize`] and
-    /// [`MoldeError::Inference`].
+    /// [`MoldeError::WindowTooSmall`], [`MoldeError::Deserialize`], [`MoldeError::TooDeep`],
+    /// [`MoldeError::Stack`] and [`MoldeError::Inference`].
     pub fn extract(&self, document: &str) -> Result<Outcome<T>, MoldeError> {
         self.extract_with(document, &Control::new(), |_| {})
     }

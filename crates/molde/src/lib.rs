@@ -34,6 +34,7 @@
 mod backend;
 mod contract;
 mod control;
+mod deep;
 mod engine;
 mod error;
 mod extractor;
@@ -42,6 +43,7 @@ mod local;
 mod outcome;
 mod prompt;
 mod rust_type;
+mod schema_view;
 mod signature;
 mod windows;
 mod writing;
@@ -58,8 +60,8 @@ pub use molde_constraint::{MatcherOptions, Segmentation};
 pub use molde_hub::{Event as TransferEvent, ModelFiles};
 pub use molde_infer::{CancelHandle, Precision};
 pub use molde_schema::{
-    CompileOptions, Escapes, Formats, Limits, NumberStyle, Offender, Offenders, Order, SchemaError,
-    Style,
+    CompileOptions, Escapes, FormatProfile, Formats, Limits, NumberStyle, Offender, Offenders,
+    Order, SchemaError, Style,
 };
 pub use outcome::{End, Generation, Outcome, RawJson, Timings, Usage, WindowOutcome};
 pub use prompt::Language;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use molde_infer::{End, GenerateRequest, KvCache, LoadedModel, Message, ModelOptions};
+use molde_infer::{End, GenerateRequest, Interrupt, KvCache, LoadedModel, Message, ModelOptions};
 use molde_vocab::{TokenId, Vocabulary};
 
 use crate::backend::{Backend, Job, Prefix, Stop, Written};
@@ -22,8 +22,9 @@ impl LocalModel {
         path: &Path,
         options: &ModelOptions,
         context_tokens: Option<usize>,
+        interrupt: &Interrupt,
     ) -> Result<Self, MoldeError> {
-        let loaded = LoadedModel::load(path, options)?;
+        let loaded = LoadedModel::load_unless(path, options, interrupt)?;
         let own = loaded.model.config().context_tokens;
         Ok(Self { loaded, context_tokens: context_tokens.map_or(own, |limit| limit.min(own)) })
     }

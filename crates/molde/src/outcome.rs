@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::MoldeError;
+use crate::{MoldeError, deep};
 
 /// Why an answer ends where it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,10 +160,10 @@ impl RawJson {
     /// `i64` and `f64`.
     ///
     /// # Errors
-    /// [`MoldeError::Deserialize`] where `serde_json` cannot hold the value: nesting deeper than
-    /// 128 levels, or a number beyond `f64`.
+    /// [`MoldeError::Deserialize`] for a number beyond `f64`, which `serde_json` cannot hold,
+    /// [`MoldeError::TooDeep`] beyond 10,000 levels of nesting, and [`MoldeError::Stack`].
     pub fn to_value(&self) -> Result<Value, MoldeError> {
-        serde_json::from_str(&self.0).map_err(|error| MoldeError::deserialize::<Value>(&error))
+        deep::read(&self.0)
     }
 }
 

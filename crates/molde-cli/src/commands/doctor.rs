@@ -10,7 +10,7 @@ use crate::args::Doctor;
 use crate::commands::models;
 use crate::failure::{Exit, Failure};
 use crate::model;
-use crate::progress::megabytes;
+use crate::progress::{megabytes, printable};
 
 /// Prints what it finds. Failed only where the main command could not work: no model is cached
 /// and none can be fetched.
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Doctor) -> Result<Exit, Failure> {
     writeln!(output, "           has {}", listed(&processor_features()))?;
     writeln!(output, "kernels    {}, compiled {}", molde::Engine::instruction_set(), profile())?;
     let cache = &hub.config().cache;
-    writeln!(output, "cache      {}", cache.display())?;
+    writeln!(output, "cache      {}", printable(&cache.display().to_string()))?;
     writeln!(output, "           {}", cache_state(cache))?;
     let policy = model::policy(&hub, args.offline);
     writeln!(output, "hub        {}: {}", hub.config().endpoint, hub_state(&hub, policy))?;

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::fake::{Fake, Policy};
 use crate::{
-    CancelHandle, Control, End, Engine, Event, GenerationRequest, MoldeError, Overflow, Verdict,
+    CancelHandle, CompileOptions, Contract, Control, End, Engine, Event, FormatProfile,
+    GenerationRequest, MoldeError, Overflow, RawJson, Verdict,
 };
 
 const FORECAST: &str = r#"{
@@ -285,5 +286,43 @@ fn free_answers_are_judged_in_any_json_spelling() {
     ];
     for (text, expected) in cases {
         assert_eq!(contract.check(text).expect("the schema is small"), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_schema_that_only_the_compiler_can_read_still_makes_a_prompt() {
+    let deep = format!(
+        "{}{{\"type\": \"null\"}}{}",
+        "{\"type\": \"array\", \"items\": ".repeat(150),
+        "}".repeat(150)
+    );
+    let huge = r#"{"type": "object", "properties": {"a": {"type": "number", "minimum": 0, "maximum": 1e400}},
+        "required": ["a"]}"#;
+    let engine = Fake::engine(Policy::Script(String::new()));
+    for (schema, shown) in [(deep.as_str(), "[[[["), (huge, r#"{"a": number >= 0}"#)] {
+        let extractor = engine.extractor(schema).build().expect("the schema is supported");
+        assert!(extractor.system_message().contains(shown), "{}", extractor.system_message());
+    }
+}
+
+#[test]
+fn formats_are_those_that_types_can_be_read_from_unless_the_standard_is_asked_for() {
+    let schema = r#"{"type": "string", "format": "date-time"}"#;
+    let answer = r#""2016-12-31t23:59:60z""#;
+    let standard = CompileOptions {
+        format_profile: FormatProfile::Standard,
+        ..Contract::<RawJson>::default_options()
+    };
+    for (contract, kept) in [
+        (Contract::from_schema(schema), false),
+        (Contract::from_schema_with(schema, &standard), true),
+    ] {
+        let contract = contract.expect("the schema is supported");
+        // A text that was written freely is judged by the standard in either case.
+        assert_eq!(contract.check(answer).expect("small"), Verdict::Valid);
+        let engine = Fake::engine(Policy::Script(answer.to_owned()));
+        let extractor = engine.extractor_with(contract).build().expect("the schema is supported");
+        let outcome = extractor.extract("any document").expect("the fake works");
+        assert_eq!(outcome.text == answer, kept, "{}", outcome.text);
     }
 }

@@ -154,7 +154,7 @@ struct Anything {
 }
 
 /// Writes `answers` random answers of type `T`, each of which must be read into it.
-fn all_deserialise<T: JsonSchema + DeserializeOwned>(answers: usize, max_tokens: usize) {
+fn all_deserialise<T: JsonSchema + DeserializeOwned + Send>(answers: usize, max_tokens: usize) {
     let engine = Fake::engine(Policy::Random(7));
     let name = std::any::type_name::<T>();
     let extractor = match engine.extractor_for::<T>().max_tokens(max_tokens).build() {
@@ -223,6 +223,30 @@ fn random_answers_with_flattened_structs_deserialise() {
 #[test]
 fn random_answers_of_a_recursive_type_deserialise() {
     all_deserialise::<Tree>(100, 150);
+}
+
+#[test]
+fn an_answer_of_a_recursive_type_deserialises_at_any_depth() {
+    let levels = 300;
+    let answer = format!(
+        "{}{{\"value\": 0, \"children\": []}}{}",
+        "{\"value\": 1, \"children\": [".repeat(levels),
+        "]}".repeat(levels)
+    );
+    let engine = Fake::engine(Policy::Script(answer.clone()));
+    let extractor = engine.extractor_for::<Tree>().max_tokens(answer.len()).build().expect("small");
+    let outcome = extractor.extract("any document").expect("the answer deserialises");
+    assert_eq!((outcome.text.as_str(), &outcome.end), (answer.as_str(), &End::Complete));
+    let mut tree = &outcome.value.expect("complete");
+    for _ in 0..levels {
+        tree = &tree.children[0];
+    }
+    assert_eq!((tree.value, tree.children.len()), (0, 0));
+
+    let engine = Fake::engine(Policy::Script(answer.clone()));
+    let extractor = engine.extractor("true").max_tokens(answer.len()).build().expect("small");
+    let value = extractor.extract("any document").expect("any JSON").into_value().expect("whole");
+    assert!(value.to_value().expect("JSON")["children"][0]["children"].is_array());
 }
 
 #[test]
