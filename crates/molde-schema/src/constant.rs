@@ -98,6 +98,11 @@ fn push(nodes: &mut Vec<Node>, node: Node) -> NodeId {
     NodeId(nodes.len() as u32 - 1)
 }
 
+/// A JSON string; it ends where the next part begins, so that no two lists of parts look alike.
+fn quoted(text: &str) -> String {
+    format!("{text:?}:")
+}
+
 /// A text that equal values share and different ones do not.
 pub(crate) fn canonical(document: &Document, value: ValueId) -> Result<String, NumberError> {
     Ok(match document.get(value) {
@@ -107,7 +112,7 @@ pub(crate) fn canonical(document: &Document, value: ValueId) -> Result<String, N
             let number = Decimal::parse(text, &NumberLimits::default())?;
             format!("{}e{}", number.mantissa(), number.exponent())
         }
-        Value::String(text) => format!("{text:?}"),
+        Value::String(text) => quoted(text),
         Value::Array(items) => {
             let items: Result<Vec<String>, _> =
                 items.iter().map(|&item| canonical(document, item)).collect();
@@ -118,7 +123,9 @@ pub(crate) fn canonical(document: &Document, value: ValueId) -> Result<String, N
             sorted.sort();
             let mut text = String::from("{");
             for (name, &member) in sorted {
-                text += &format!("{name:?}:{},", canonical(document, member)?);
+                text.push_str(&quoted(name));
+                text.push_str(&canonical(document, member)?);
+                text.push(',');
             }
             text + "}"
         }

@@ -25,7 +25,7 @@ impl ItemState {
     }
 
     /// After an item that counts as `option` says; `None` if a counter exceeds its bound.
-    pub(crate) fn counted(&self, option: &ChildOption, shape: &ArrayShape) -> Option<Self> {
+    pub(crate) fn counted(&self, option: ChildOption, shape: &ArrayShape) -> Option<Self> {
         Some(Self { counters: count(&self.counters, option, shape)?, values: self.values.clone() })
     }
 
@@ -61,7 +61,7 @@ fn is_complete(counters: &[u64], shape: &ArrayShape) -> bool {
     counters.iter().zip(&shape.counters).all(|(count, (min, _))| count >= min)
 }
 
-fn count(counters: &[u64], option: &ChildOption, shape: &ArrayShape) -> Option<Box<[u64]>> {
+fn count(counters: &[u64], option: ChildOption, shape: &ArrayShape) -> Option<Box<[u64]>> {
     let mut after: Box<[u64]> = counters.into();
     for (index, (count, (min, max))) in after.iter_mut().zip(&shape.counters).enumerate() {
         let bit = 1u32 << index;
@@ -140,7 +140,7 @@ impl Goals {
             if shape.max_items.is_some_and(|max| *count >= max) {
                 continue;
             }
-            for option in self.options(shape.rule(*count), u32::MAX)?.iter() {
+            for &option in self.options(shape.rule(*count), u32::MAX)?.iter() {
                 let (Some(own), Some(counters)) =
                     (bytes(option.goal), self::count(counters, option, shape))
                 else {
@@ -190,11 +190,12 @@ impl Goals {
             return Ok(None);
         }
         let options = self.options(shape.items, u32::MAX)?;
-        let is_idle = |option: &&ChildOption| {
-            self::count(counters, option, shape).is_some_and(|after| *after == *counters)
+        let is_idle = |option: &ChildOption| {
+            self::count(counters, *option, shape).is_some_and(|after| *after == *counters)
         };
         let cheapest = options
             .iter()
+            .copied()
             .filter(is_idle)
             .filter_map(|option| Some((bytes(option.goal)?, option.goal)))
             .min();

@@ -176,9 +176,11 @@ pub(crate) struct Goals {
     /// The shortest values of the declared members, for each object shape: likewise.
     member_costs: Vec<Option<Arc<[Option<u64>]>>>,
     rules: IndexSet<rule::ChildRule, FxBuildHasher>,
-    rule_options: FxHashMap<(rule::RuleId, u32), Result<Arc<[ChildOption]>, GoalLimit>>,
+    rule_options: FxHashMap<(rule::RuleId, u32), rule::Options>,
     /// How objects with clauses can be finished.
     plans: FxHashMap<(ObjectId, Progress), Option<Arc<[Member]>>>,
+    /// Names with which objects may be filled up.
+    planned_names: FxHashMap<(ObjectId, Progress), Arc<[Box<str>]>>,
     /// Complements of languages, by the address of the language, which is kept alive here.
     complements: FxHashMap<usize, (Arc<Dfa>, Arc<Dfa>)>,
     /// The nodes of single values, by their canonical text.
@@ -210,6 +212,7 @@ impl Goals {
             rules: IndexSet::default(),
             rule_options: FxHashMap::default(),
             plans: FxHashMap::default(),
+            planned_names: FxHashMap::default(),
             complements: FxHashMap::default(),
             constants: FxHashMap::default(),
             choices: FxHashMap::default(),

@@ -194,7 +194,7 @@ impl Goals {
             best: None,
             fresh,
         };
-        search.run(unmet, Choice::default());
+        search.run(unmet, &Choice::default());
         if search.best.is_none() && search.steps > CLAUSE_STEPS {
             return Err(GoalLimit {
                 name: "clause_steps",
@@ -292,6 +292,29 @@ impl Goals {
         Ok(needed)
     }
 
+    /// Whether a key that begins with `typed` may be a name with which a plan fills the object up.
+    pub(crate) fn is_planned(
+        &mut self,
+        id: ObjectId,
+        progress: &Progress,
+        extra: &ExtraNames,
+        typed: &[u8],
+    ) -> bool {
+        let shape = Arc::clone(self.object(id));
+        let unmet = (shape.all_clauses() & !progress.clauses).count_ones() as usize;
+        let missing = shape.min_properties.saturating_sub(progress.count) as usize;
+        let most = missing.max(unmet);
+        if most == 0 {
+            return false;
+        }
+        let key = (id, progress.clone());
+        let planned = self
+            .planned_names
+            .entry(key)
+            .or_insert_with(|| fresh_names(extra, most, &shape, progress).concat().into());
+        planned.iter().any(|name| name.as_bytes().starts_with(typed))
+    }
+
     /// The required members that have not been written. O(their number) under [`Order::Schema`].
     fn required_members(&mut self, shape: &ObjectShape, progress: &Progress) -> Vec<Member> {
         let order = self.options.order;
@@ -337,13 +360,13 @@ struct ClauseSearch<'a> {
 }
 
 impl ClauseSearch<'_> {
-    fn run(&mut self, unmet: u32, choice: Choice) {
+    fn run(&mut self, unmet: u32, choice: &Choice) {
         self.steps += 1;
         if self.steps > CLAUSE_STEPS {
             return;
         }
         if unmet == 0 {
-            let with = WithFresh { fresh: &self.fresh, choice: &choice };
+            let with = WithFresh { fresh: &self.fresh, choice };
             let members = with.fill(self.shape, self.progress, self.order, self.ways, self.extra);
             if let Some(members) = members {
                 let costs = members.iter().map(|member| self.cost(member) + member.key_bytes() + 2);
@@ -368,7 +391,7 @@ impl ClauseSearch<'_> {
                 if !choice.avoided.contains(&name) {
                     choice.avoided.push(name);
                 }
-                self.run(unmet & !bit, choice);
+                self.run(unmet & !bit, &choice);
             }
         }
         for name in 0..shape.names.len() as u32 {
@@ -387,7 +410,7 @@ impl ClauseSearch<'_> {
                     Some(at) => choice.declared[at].1 = *option,
                     None => choice.declared.push((name, *option)),
                 }
-                self.run(unmet & !option.counts, choice);
+                self.run(unmet & !option.counts, &choice);
             }
         }
         for (class, options) in self.ways.extras.iter().enumerate() {
@@ -400,7 +423,7 @@ impl ClauseSearch<'_> {
                     if option.counts & bit != 0 && option.counts & known.counts == known.counts {
                         let mut choice = choice.clone();
                         choice.extras[at].2 = *option;
-                        self.run(unmet & !option.counts, choice);
+                        self.run(unmet & !option.counts, &choice);
                     }
                 }
             }
@@ -411,7 +434,7 @@ impl ClauseSearch<'_> {
                 if option.counts & bit != 0 {
                     let mut choice = choice.clone();
                     choice.extras.push((class, used, *option));
-                    self.run(unmet & !option.counts, choice);
+                    self.run(unmet & !option.counts, &choice);
                 }
             }
         }
@@ -547,23 +570,19 @@ fn fill(
 }
 
 /// Up to `count` names of each class that are free to be written.
+///
+/// A key whose text is not recorded is none of them: see [`Goals::is_planned`].
 fn fresh_names(
     extra: &ExtraNames,
     count: usize,
     shape: &ObjectShape,
     progress: &Progress,
 ) -> Vec<Vec<Box<str>>> {
-    // A name whose text is not recorded may be any of them: one more, and the longest.
-    let unknown = usize::from(progress.pending);
     let mut fresh = vec![Vec::new(); extra.classes.len()];
-    for (name, class) in extra.fresh(count + unknown, None, |name| is_taken(name, shape, progress))
-    {
+    for (name, class) in extra.fresh(count, None, |name| is_taken(name, shape, progress)) {
         if let Ok(name) = String::from_utf8(name) {
             fresh[class].push(name.into_boxed_str());
         }
-    }
-    for names in &mut fresh {
-        names.drain(..unknown.min(names.len()));
     }
     fresh
 }

@@ -33,6 +33,9 @@ pub(crate) struct ChildOption {
     pub(crate) counts: u32,
 }
 
+/// The ways for a child to count, or why they cannot be told apart.
+pub(super) type Options = Result<Arc<[ChildOption]>, GoalLimit>;
+
 /// Ways in which one child can count.
 const MAX_OPTIONS: usize = 256;
 

@@ -536,8 +536,11 @@ impl ObjectShape {
         let clauses: Box<[ClauseShape]> = clauses
             .iter()
             .map(|clause| {
-                let position = |name: &Box<str>| declared.get_index_of(&**name).map(|at| at as u32);
-                let mut absent: Vec<u32> = clause.absent.iter().filter_map(position).collect();
+                let mut absent: Vec<u32> = clause
+                    .absent
+                    .iter()
+                    .filter_map(|name| declared.get_index_of(&**name).map(|at| at as u32))
+                    .collect();
                 absent.sort_unstable();
                 absent.dedup();
                 ClauseShape { atoms: clause.atoms.clone().into(), absent: absent.into() }

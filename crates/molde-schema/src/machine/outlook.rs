@@ -112,7 +112,9 @@ fn insert(bits: &mut ByteBits, byte: u8) {
 }
 
 fn insert_all(bits: &mut ByteBits, bytes: &[u8]) {
-    bytes.iter().for_each(|&byte| insert(bits, byte));
+    for &byte in bytes {
+        insert(bits, byte);
+    }
 }
 
 /// Every byte that can stand in a string by itself.
@@ -241,7 +243,8 @@ impl SchemaAutomaton {
             return Vec::new();
         }
         let count = self.states[state as usize].len();
-        if count < 2 || count > MAX_PARTS || count * self.widest > self.goals.options.limits.threads
+        if !(2..=MAX_PARTS).contains(&count)
+            || count * self.widest > self.goals.options.limits.threads
         {
             return Vec::new();
         }
@@ -451,26 +454,22 @@ impl SchemaAutomaton {
     /// Whether a content that led to a state with a number of code points can become one that is
     /// allowed.
     pub fn content_is_live(&mut self, language: u32, state: u32, code_points: u64) -> bool {
-        match self.names_of(language) {
-            Some(_) => state != Dfa::DEAD,
-            None => self.goals.string(StringId(language)).is_live(state, code_points),
+        if self.names_of(language).is_some() {
+            return state != Dfa::DEAD;
         }
+        self.goals.string(StringId(language)).is_live(state, code_points)
     }
 
     /// The kind, an index of [`StringPosition::closed`], of a content that led to a state with a
     /// number of code points, if the string may end after it.
     pub fn content_kind(&mut self, language: u32, state: u32, code_points: u64) -> Option<u32> {
-        match self.names_of(language) {
-            Some(names) => {
-                let mut classes = names.classes(state).iter().zip(&names.extra.classes);
-                let kind = classes.position(|(&state, class)| class.language.is_accepting(state));
-                kind.map(|kind| kind as u32)
-            }
-            None => {
-                let shape = self.goals.string(StringId(language));
-                shape.is_complete(state, code_points).then_some(0)
-            }
+        if let Some(names) = self.names_of(language) {
+            let mut classes = names.classes(state).iter().zip(&names.extra.classes);
+            let kind = classes.position(|(&state, class)| class.language.is_accepting(state));
+            return kind.map(|kind| kind as u32);
         }
+        let shape = self.goals.string(StringId(language));
+        shape.is_complete(state, code_points).then_some(0)
     }
 }
 
