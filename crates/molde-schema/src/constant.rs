@@ -1,9 +1,6 @@
 //! Values as nodes: equality by value, so that `1`, `1.0` and `1e0` are one value and the members
 //! of an object come in any order.
 
-use std::sync::Arc;
-
-use crate::dfa::{Dfa, DfaError, DfaLimits};
 use crate::document::{Document, Value, ValueId};
 use crate::ir::{ArrayRule, Node, NodeId, ObjectRule, StringRule, TypeSet};
 use crate::number::{Decimal, NumberError, NumberLimits, NumberSpec};
@@ -13,8 +10,6 @@ use crate::number::{Decimal, NumberError, NumberLimits, NumberSpec};
 pub(crate) enum ConstantError {
     #[error("cannot be enforced: {0}")]
     Number(#[from] NumberError),
-    #[error("cannot be compiled: {0}")]
-    Words(#[from] DfaError),
 }
 
 /// One node for a list of scalars; containers in the list are passed over.
@@ -47,9 +42,10 @@ pub(crate) fn scalars(
         node.number = Some(Box::new(NumberSpec::from_values(numbers)));
     }
     if !strings.is_empty() {
-        let words = Dfa::from_words(strings, &DfaLimits::default())?;
-        let languages = vec![Arc::new(words)];
-        node.string = Some(Box::new(StringRule { languages, ..StringRule::default() }));
+        strings.sort_unstable();
+        strings.dedup();
+        let words = Some(strings.into_iter().map(Box::from).collect());
+        node.string = Some(Box::new(StringRule { words, ..StringRule::default() }));
     }
     Ok(node)
 }

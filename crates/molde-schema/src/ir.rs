@@ -161,6 +161,8 @@ pub(crate) struct StringRule {
     pub(crate) max_length: Option<u64>,
     /// The decoded string must be in each of these languages.
     pub(crate) languages: Vec<Arc<Dfa>>,
+    /// The decoded string must be one of these words, ascending.
+    pub(crate) words: Option<Arc<[Box<str>]>>,
 }
 
 /// `prefixItems`, `items`, `minItems`, `maxItems`, `contains`, `uniqueItems`.

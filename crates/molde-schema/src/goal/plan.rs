@@ -25,7 +25,7 @@ pub(crate) struct Progress {
     /// Number of members, as far as it matters (see [`ObjectShape::saturate`]).
     pub(crate) count: u64,
     /// The clauses that are met, as bits.
-    pub(crate) clauses: u32,
+    pub(crate) clauses: u64,
 }
 
 impl Progress {
@@ -41,7 +41,7 @@ impl Progress {
     pub(crate) fn with_declared(
         &self,
         index: u32,
-        clauses: u32,
+        clauses: u64,
         shape: &ObjectShape,
         order: Order,
     ) -> Self {
@@ -66,7 +66,7 @@ impl Progress {
     }
 
     /// After a name that is not declared and whose text is recorded later.
-    pub(crate) fn with_pending(&self, clauses: u32, shape: &ObjectShape, order: Order) -> Self {
+    pub(crate) fn with_pending(&self, clauses: u64, shape: &ObjectShape, order: Order) -> Self {
         let mut after = self.clone();
         after.pending = true;
         after.count = shape.saturate(self.count + 1);
@@ -92,7 +92,7 @@ impl Progress {
     }
 
     /// The clauses that are not met if the object ends here.
-    pub(crate) fn unmet(&self, shape: &ObjectShape, order: Order) -> u32 {
+    pub(crate) fn unmet(&self, shape: &ObjectShape, order: Order) -> u64 {
         if shape.clauses.is_empty() {
             return 0;
         }
@@ -101,7 +101,7 @@ impl Progress {
             Order::Any => {
                 let is_absent = |index: &u32| self.seen.binary_search(index).is_err();
                 let absent = shape.clauses.iter().map(|clause| clause.absent.iter().any(is_absent));
-                absent.enumerate().fold(0, |met, (index, absent)| met | u32::from(absent) << index)
+                absent.enumerate().fold(0, |met, (index, absent)| met | u64::from(absent) << index)
             }
         };
         shape.all_clauses() & !(self.clauses | met)
@@ -132,6 +132,9 @@ impl Member {
 
 /// Steps in the search for members that meet all clauses, for one object.
 const CLAUSE_STEPS: usize = 20_000;
+
+/// Steps after which the best members found so far are good enough.
+const ENOUGH_STEPS: usize = 500;
 
 /// What may be written in an object, with what it costs.
 struct Ways {
@@ -171,11 +174,11 @@ impl Goals {
         let mut ways = Ways { declared: Vec::new(), extras: Vec::new() };
         for (index, &rule) in shape.members.iter().enumerate() {
             let is_open = progress.is_open(index as u32, order);
-            let options = if is_open { priced(&self.options(rule, u32::MAX)?) } else { Vec::new() };
+            let options = if is_open { priced(&self.options(rule, u64::MAX)?) } else { Vec::new() };
             ways.declared.push(options);
         }
         for class in extra.iter().flat_map(|extra| &extra.classes) {
-            ways.extras.push(priced(&self.options(class.rule, u32::MAX)?));
+            ways.extras.push(priced(&self.options(class.rule, u64::MAX)?));
         }
         let unmet = shape.all_clauses() & !progress.clauses;
         if unmet == 0 {
@@ -224,7 +227,7 @@ impl Goals {
         }
         let mut lookup: FxHashMap<GoalId, Option<u64>> = FxHashMap::default();
         for (index, &rule) in shape.members.iter().enumerate() {
-            for option in self.options(rule, u32::MAX)?.iter() {
+            for option in self.options(rule, u64::MAX)?.iter() {
                 let cost = match self.shortest(option.goal) {
                     Err(limit) if shape.is_required[index] => return Err(limit),
                     // An optional member that is beyond a limit is never needed.
@@ -240,7 +243,7 @@ impl Goals {
             None
         };
         for class in extra.iter().flat_map(|extra| &extra.classes) {
-            for option in self.options(class.rule, u32::MAX)?.iter() {
+            for option in self.options(class.rule, u64::MAX)?.iter() {
                 lookup.insert(option.goal, self.shortest(option.goal)?);
             }
         }
@@ -285,9 +288,10 @@ impl Goals {
             }
             return Ok(needed);
         }
-        let classes = self.name_classes(id)?.into_iter().map(|(_, rule)| rule);
+        let classes = self.name_classes(id)?;
+        let classes = classes.iter().map(|class| class.rule);
         for rule in shape.members.iter().copied().chain(classes) {
-            needed.extend(self.options(rule, u32::MAX)?.iter().map(|option| option.goal));
+            needed.extend(self.options(rule, u64::MAX)?.iter().map(|option| option.goal));
         }
         Ok(needed)
     }
@@ -343,6 +347,8 @@ struct Choice {
     extras: Vec<(usize, usize, ChildOption)>,
     /// Declared names that are left out.
     avoided: Vec<u32>,
+    /// Bytes beyond those of what is required anyway.
+    cost: u64,
 }
 
 /// Looks for the cheapest members that meet all clauses: branch and bound over the ways to meet
@@ -360,25 +366,23 @@ struct ClauseSearch<'a> {
 }
 
 impl ClauseSearch<'_> {
-    fn run(&mut self, unmet: u32, choice: &Choice) {
+    fn run(&mut self, unmet: u64, choice: &Choice) {
         self.steps += 1;
-        if self.steps > CLAUSE_STEPS {
+        let is_enough = self.best.is_some() && self.steps > ENOUGH_STEPS;
+        let is_dearer = self.best.as_ref().is_some_and(|(best, _)| choice.cost >= *best);
+        if self.steps > CLAUSE_STEPS || is_enough || is_dearer {
             return;
         }
         if unmet == 0 {
             let with = WithFresh { fresh: &self.fresh, choice };
             let members = with.fill(self.shape, self.progress, self.order, self.ways, self.extra);
             if let Some(members) = members {
-                let costs = members.iter().map(|member| self.cost(member) + member.key_bytes() + 2);
-                let cost = costs.sum();
-                if self.best.as_ref().is_none_or(|(best, _)| cost < *best) {
-                    self.best = Some((cost, members));
-                }
+                self.best = Some((choice.cost, members));
             }
             return;
         }
         let index = unmet.trailing_zeros();
-        let bit = 1 << index;
+        let bit = 1u64 << index;
         let shape = self.shape;
         for &name in &shape.clauses[index as usize].absent {
             let open = self.progress.is_open(name, self.order);
@@ -400,12 +404,14 @@ impl ClauseSearch<'_> {
             }
             let chosen = choice.declared.iter().position(|(chosen, _)| *chosen == name);
             let so_far = chosen.map_or(0, |at| choice.declared[at].1.counts);
-            for (option, _) in &self.ways.declared[name as usize] {
+            let key = shape.names[name as usize].len() as u64 + 6;
+            for (option, bytes) in &self.ways.declared[name as usize] {
                 // A member that was chosen for one clause may be changed to meet this one as well.
                 if option.counts & bit == 0 || option.counts & so_far != so_far {
                     continue;
                 }
                 let mut choice = choice.clone();
+                choice.cost += bytes + if shape.is_required[name as usize] { 0 } else { key };
                 match chosen {
                     Some(at) => choice.declared[at].1 = *option,
                     None => choice.declared.push((name, *option)),
@@ -419,9 +425,10 @@ impl ClauseSearch<'_> {
                 if choice.extras[at].0 != class {
                     continue;
                 }
-                for (option, _) in options {
+                for (option, bytes) in options {
                     if option.counts & bit != 0 && option.counts & known.counts == known.counts {
                         let mut choice = choice.clone();
+                        choice.cost += bytes;
                         choice.extras[at].2 = *option;
                         self.run(unmet & !option.counts, &choice);
                     }
@@ -430,24 +437,15 @@ impl ClauseSearch<'_> {
             if used >= self.fresh.get(class).map_or(0, Vec::len) {
                 continue;
             }
-            for (option, _) in options {
+            for (option, bytes) in options {
                 if option.counts & bit != 0 {
                     let mut choice = choice.clone();
+                    choice.cost += bytes + 8;
                     choice.extras.push((class, used, *option));
                     self.run(unmet & !option.counts, &choice);
                 }
             }
         }
-    }
-}
-
-impl ClauseSearch<'_> {
-    fn cost(&self, member: &Member) -> u64 {
-        let all = self.ways.declared.iter().chain(&self.ways.extras).flatten();
-        all.filter(|(option, _)| option.goal == member.goal)
-            .map(|(_, cost)| *cost)
-            .min()
-            .unwrap_or(0)
     }
 }
 

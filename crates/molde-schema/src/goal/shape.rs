@@ -142,7 +142,7 @@ fn readable(lo: u8, hi: u8) -> u8 {
 }
 
 /// Counters or clauses that one container can have: more than any schema in use needs.
-const MAX_COUNTERS: usize = 24;
+const MAX_COUNTERS: usize = 60;
 
 /// An array: what each item must satisfy, a number of items, and counters of items of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -585,12 +585,12 @@ impl ObjectShape {
     }
 
     /// All clauses, as bits.
-    pub(crate) fn all_clauses(&self) -> u32 {
+    pub(crate) fn all_clauses(&self) -> u64 {
         (1 << self.clauses.len()) - 1
     }
 
     /// The clauses that are met because declared names `from..to` are left out for good.
-    pub(crate) fn skipped(&self, from: u32, to: u32) -> u32 {
+    pub(crate) fn skipped(&self, from: u32, to: u32) -> u64 {
         let mut met = 0;
         for (index, clause) in self.clauses.iter().enumerate() {
             let first = clause.absent.partition_point(|&name| name < from);
