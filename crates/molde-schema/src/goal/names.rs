@@ -195,7 +195,7 @@ impl Goals {
         }
         let mut classes = Vec::new();
         for class in self.name_classes(id)?.iter() {
-            let options = self.options(class.rule, u64::MAX)?;
+            let options = self.plan_options(class.rule)?;
             if options.iter().any(|option| bytes(option.goal).is_some()) {
                 classes.push(Arc::clone(class));
             }

@@ -131,7 +131,7 @@ impl Member {
 }
 
 /// Steps in the search for members that meet all clauses, for one object.
-const CLAUSE_STEPS: usize = 20_000;
+const CLAUSE_STEPS: usize = 5_000;
 
 /// Steps after which the best members found so far are good enough.
 const ENOUGH_STEPS: usize = 500;
@@ -174,11 +174,17 @@ impl Goals {
         let mut ways = Ways { declared: Vec::new(), extras: Vec::new() };
         for (index, &rule) in shape.members.iter().enumerate() {
             let is_open = progress.is_open(index as u32, order);
-            let options = if is_open { priced(&self.options(rule, u64::MAX)?) } else { Vec::new() };
+            let options = if is_open { priced(&self.plan_options(rule)?) } else { Vec::new() };
             ways.declared.push(options);
         }
         for class in extra.iter().flat_map(|extra| &extra.classes) {
-            ways.extras.push(priced(&self.options(class.rule, u64::MAX)?));
+            ways.extras.push(priced(&self.plan_options(class.rule)?));
+        }
+        let is_missing = |(index, ways): (usize, &Vec<_>)| {
+            shape.is_required[index] && progress.is_open(index as u32, order) && ways.is_empty()
+        };
+        if ways.declared.iter().enumerate().any(is_missing) {
+            return Ok(None);
         }
         let unmet = shape.all_clauses() & !progress.clauses;
         if unmet == 0 {
@@ -227,7 +233,7 @@ impl Goals {
         }
         let mut lookup: FxHashMap<GoalId, Option<u64>> = FxHashMap::default();
         for (index, &rule) in shape.members.iter().enumerate() {
-            for option in self.options(rule, u64::MAX)?.iter() {
+            for option in self.plan_options(rule)?.iter() {
                 let cost = match self.shortest(option.goal) {
                     Err(limit) if shape.is_required[index] => return Err(limit),
                     // An optional member that is beyond a limit is never needed.
@@ -243,7 +249,7 @@ impl Goals {
             None
         };
         for class in extra.iter().flat_map(|extra| &extra.classes) {
-            for option in self.options(class.rule, u64::MAX)?.iter() {
+            for option in self.plan_options(class.rule)?.iter() {
                 lookup.insert(option.goal, self.shortest(option.goal)?);
             }
         }
@@ -291,7 +297,7 @@ impl Goals {
         let classes = self.name_classes(id)?;
         let classes = classes.iter().map(|class| class.rule);
         for rule in shape.members.iter().copied().chain(classes) {
-            needed.extend(self.options(rule, u64::MAX)?.iter().map(|option| option.goal));
+            needed.extend(self.plan_options(rule)?.iter().map(|option| option.goal));
         }
         Ok(needed)
     }
@@ -381,13 +387,27 @@ impl ClauseSearch<'_> {
             }
             return;
         }
-        let index = unmet.trailing_zeros();
+        // The clause with the fewest ways first: it fails soonest.
+        let mut fewest: Option<Vec<(u64, Choice)>> = None;
+        for index in (0..u64::BITS).filter(|index| unmet >> index & 1 == 1) {
+            let ways = self.ways_to_meet(index, unmet, choice);
+            if fewest.as_ref().is_none_or(|fewest| ways.len() < fewest.len()) {
+                fewest = Some(ways);
+            }
+        }
+        for (unmet, choice) in fewest.unwrap_or_default() {
+            self.run(unmet, &choice);
+        }
+    }
+
+    /// Every way to meet a clause, with what is unmet then.
+    fn ways_to_meet(&self, index: u32, unmet: u64, choice: &Choice) -> Vec<(u64, Choice)> {
         let bit = 1u64 << index;
         let shape = self.shape;
+        let mut ways = Vec::new();
         for &name in &shape.clauses[index as usize].absent {
-            let open = self.progress.is_open(name, self.order);
             // Under schema order a name that was passed over has met its clause already.
-            if open
+            if self.progress.is_open(name, self.order)
                 && !shape.is_required[name as usize]
                 && !choice.declared.iter().any(|(chosen, _)| *chosen == name)
             {
@@ -395,7 +415,7 @@ impl ClauseSearch<'_> {
                 if !choice.avoided.contains(&name) {
                     choice.avoided.push(name);
                 }
-                self.run(unmet & !bit, &choice);
+                ways.push((unmet & !bit, choice));
             }
         }
         for name in 0..shape.names.len() as u32 {
@@ -416,36 +436,30 @@ impl ClauseSearch<'_> {
                     Some(at) => choice.declared[at].1 = *option,
                     None => choice.declared.push((name, *option)),
                 }
-                self.run(unmet & !option.counts, &choice);
+                ways.push((unmet & !option.counts, choice));
             }
         }
         for (class, options) in self.ways.extras.iter().enumerate() {
-            let used = choice.extras.iter().filter(|(used, ..)| *used == class).count();
-            for (at, (_, _, known)) in choice.extras.iter().enumerate() {
-                if choice.extras[at].0 != class {
-                    continue;
-                }
-                for (option, bytes) in options {
-                    if option.counts & bit != 0 && option.counts & known.counts == known.counts {
+            let counting = options.iter().filter(|(option, _)| option.counts & bit != 0);
+            for (option, bytes) in counting {
+                for (at, (used, _, known)) in choice.extras.iter().enumerate() {
+                    if *used == class && option.counts & known.counts == known.counts {
                         let mut choice = choice.clone();
                         choice.cost += bytes;
                         choice.extras[at].2 = *option;
-                        self.run(unmet & !option.counts, &choice);
+                        ways.push((unmet & !option.counts, choice));
                     }
                 }
-            }
-            if used >= self.fresh.get(class).map_or(0, Vec::len) {
-                continue;
-            }
-            for (option, bytes) in options {
-                if option.counts & bit != 0 {
+                let used = choice.extras.iter().filter(|(used, ..)| *used == class).count();
+                if used < self.fresh.get(class).map_or(0, Vec::len) {
                     let mut choice = choice.clone();
                     choice.cost += bytes + 8;
                     choice.extras.push((class, used, *option));
-                    self.run(unmet & !option.counts, &choice);
+                    ways.push((unmet & !option.counts, choice));
                 }
             }
         }
+        ways
     }
 }
 

@@ -70,6 +70,27 @@ impl Goals {
         options
     }
 
+    /// Ways for a child to count that are enough to plan with: [`options`](Self::options) for all
+    /// there is, or, where those are too many, one for each thing by itself.
+    pub(super) fn plan_options(&mut self, id: RuleId) -> Options {
+        let error = match self.options(id, u64::MAX) {
+            Ok(options) => return Ok(options),
+            Err(error) => error,
+        };
+        let rule = self.rules[id.0 as usize].clone();
+        if rule.wanted.iter().any(|wanted| wanted.is_exact) {
+            return Err(error);
+        }
+        let mut options = vec![ChildOption { goal: self.goal(rule.base.to_vec()), counts: 0 }];
+        for wanted in &rule.wanted {
+            for &demand in &wanted.demands {
+                let goal = self.goal(rule.base.iter().copied().chain([demand]));
+                options.push(ChildOption { goal, counts: wanted.bit });
+            }
+        }
+        Ok(options.into())
+    }
+
     /// Splits what a child may be by each thing it can count for.
     ///
     /// Ways that nothing can take are left out, and those that count anyway are not split. Scalars
