@@ -80,10 +80,22 @@ pub trait ByteAutomaton {
         ByteSet::EMPTY
     }
 
-    /// Whether every content that goes on from a state, between two characters, can become one that
-    /// is allowed.
-    fn content_is_total(&mut self, _language: u32, _state: u32) -> bool {
-        false
+    /// The least number of bytes of a content that goes on from a state, between two characters, and
+    /// can no longer become one that is allowed: `u32::MAX` if there is none, 0 if that is not known.
+    fn content_sure_bytes(&mut self, _language: u32, _state: u32) -> u32 {
+        0
+    }
+
+    /// Bytes that begin characters which all lead from a state of a language of contents, between two
+    /// characters, back to it. None is always a correct answer.
+    fn content_looping_bytes(&mut self, _language: u32, _state: u32) -> ByteSet {
+        ByteSet::EMPTY
+    }
+
+    /// The numbers of characters with which a content that led to a state can become one that is
+    /// allowed, if they are an interval: the first and the last.
+    fn content_live_range(&mut self, _language: u32, _state: u32) -> Option<(u64, u64)> {
+        None
     }
 
     /// Whether an escape sequence can follow a content that led to a state, between two characters,

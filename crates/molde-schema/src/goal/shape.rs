@@ -17,7 +17,7 @@ pub(crate) struct StringShape {
     pub(crate) min_length: u64,
     pub(crate) max_length: Option<u64>,
     /// Absent where the bounds say nothing.
-    lengths: Option<Lengths>,
+    pub(crate) lengths: Option<Lengths>,
     /// Any content at all.
     pub(crate) is_free: bool,
 }
