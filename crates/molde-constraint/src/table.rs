@@ -35,7 +35,6 @@ pub(crate) struct StateTable<A> {
     walk_stack: Vec<StateId>,
     pub(crate) guided_stack: Vec<(StateId, ByteSet)>,
     pub(crate) content_stack: Vec<(u32, u32)>,
-    pub(crate) few: Vec<TokenId>,
 }
 
 /// What is known of one state; `None` is not known yet.
@@ -81,7 +80,6 @@ impl<A: ByteAutomaton> StateTable<A> {
             walk_stack: Vec::new(),
             guided_stack: Vec::new(),
             content_stack: Vec::new(),
-            few: Vec::new(),
         }
     }
 
