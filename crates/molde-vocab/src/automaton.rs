@@ -45,6 +45,14 @@ pub trait ByteAutomaton {
     /// empty where it accepts. The same state gives the same string every time.
     fn completion(&mut self, state: StateId) -> Vec<u8>;
 
+    /// The first bytes of [`completion`](Self::completion), at most so many. Default: cut from the
+    /// whole.
+    fn completion_start(&mut self, state: StateId, max_bytes: usize) -> Vec<u8> {
+        let mut start = self.completion(state);
+        start.truncate(max_bytes);
+        start
+    }
+
     /// Bytes among which are all those whose successor is not dead. Default: every byte.
     ///
     /// A vocabulary is walked along these bytes alone, so a narrow set is what makes a mask cheap.

@@ -21,16 +21,45 @@ impl SchemaAutomaton {
         let threads = self.states[state as usize].clone();
         threads
             .iter()
-            .filter_map(|thread| self.complete_thread(*thread).ok().flatten())
+            .filter_map(|thread| self.complete_thread(*thread, usize::MAX).ok().flatten())
             .min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
             .unwrap_or_default()
     }
 
-    /// `None` if the thread cannot be finished, which the steps that lead to it rule out.
-    fn complete_thread(&mut self, thread: Thread) -> Result<Option<Vec<u8>>, GoalLimit> {
+    /// The first bytes of [`completion`](Self::completion), at most so many.
+    ///
+    /// # Complexity
+    /// That of writing these bytes where the state has one way to be read, else that of the whole.
+    pub fn completion_start(&mut self, state: u32, max_bytes: usize) -> Vec<u8> {
+        if state <= super::UNDECIDED || self.is_accepting(state) {
+            return Vec::new();
+        }
+        let single = match *self.states[state as usize] {
+            [thread] => Some(thread),
+            _ => None,
+        };
+        let start = match single {
+            Some(thread) => self.complete_thread(thread, max_bytes).ok().flatten(),
+            None => Some(self.completion(state)),
+        };
+        let mut start = start.unwrap_or_default();
+        start.truncate(max_bytes);
+        start
+    }
+
+    /// At least the first `enough` bytes, or all. `None` if the thread cannot be finished, which the
+    /// steps that lead to it rule out.
+    fn complete_thread(
+        &mut self,
+        thread: Thread,
+        enough: usize,
+    ) -> Result<Option<Vec<u8>>, GoalLimit> {
         let mut text = Vec::new();
         let mut thread = thread;
         loop {
+            if text.len() >= enough {
+                return Ok(Some(text));
+            }
             let stack = thread.stack;
             thread = match thread.leaf {
                 Leaf::Literal { literal, at } => {
@@ -42,16 +71,18 @@ impl SchemaAutomaton {
                     self.complete_value(stack)
                 }
                 Leaf::Text { content, escape } => {
-                    match self.complete_text(stack, content, escape, &mut text)? {
+                    match self.complete_text(stack, content, escape, enough, &mut text)? {
                         Some(thread) => thread,
                         None => return Ok(None),
                     }
                 }
                 Leaf::Gap { place: Place::End, .. } => return Ok(Some(text)),
-                Leaf::Gap { place, .. } => match self.complete_gap(stack, place, &mut text)? {
-                    Some(thread) => thread,
-                    None => return Ok(None),
-                },
+                Leaf::Gap { place, .. } => {
+                    match self.complete_gap(stack, place, enough, &mut text)? {
+                        Some(thread) => thread,
+                        None => return Ok(None),
+                    }
+                }
             };
         }
     }
@@ -62,6 +93,7 @@ impl SchemaAutomaton {
         stack: StackId,
         content: Content,
         escape: Escape,
+        enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<Option<Thread>, GoalLimit> {
         if escape != Escape::None {
@@ -79,7 +111,9 @@ impl SchemaAutomaton {
         }
         let content = match content {
             Content::String { shape, state, count } => {
-                text.extend(self.goals.string(shape).shortest_text(Some((state, count))));
+                let left = enough.saturating_sub(text.len());
+                let shape = self.goals.string(shape);
+                text.extend(shape.shortest_text_start(Some((state, count)), left));
                 text.push(b'"');
                 return Ok(Some(self.complete_value(stack)));
             }
@@ -104,11 +138,12 @@ impl SchemaAutomaton {
         &mut self,
         stack: StackId,
         place: Place,
+        enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<Option<Thread>, GoalLimit> {
         Ok(match place {
             Place::Value(goal) => {
-                self.write_value(goal, text)?;
+                self.write_value(goal, enough, text)?;
                 Some(self.complete_value(stack))
             }
             Place::FirstItem | Place::AfterItem | Place::ItemSpace => {
@@ -120,14 +155,14 @@ impl SchemaAutomaton {
                 let mut first = place == Place::FirstItem;
                 if place == Place::ItemSpace {
                     text.push(b' ');
-                    self.write_value(shape.goal(count), text)?;
+                    self.write_value(shape.goal(count), enough, text)?;
                     count += 1;
                 }
-                while count < shape.min_items {
+                while count < shape.min_items && text.len() < enough {
                     if !std::mem::take(&mut first) {
                         text.extend(self.goals.separator());
                     }
-                    self.write_value(shape.goal(count), text)?;
+                    self.write_value(shape.goal(count), enough, text)?;
                     count += 1;
                 }
                 text.push(b']');
@@ -139,7 +174,7 @@ impl SchemaAutomaton {
                 let Some(members) = self.goals.solved_plan(object.id, &progress)? else {
                     return Ok(None);
                 };
-                self.write_members(&members, place == Place::FirstKey, text)?;
+                self.write_members(&members, place == Place::FirstKey, enough, text)?;
                 text.push(b'}');
                 Some(self.complete_value(object.parent))
             }
@@ -175,28 +210,39 @@ impl SchemaAutomaton {
         &mut self,
         members: &[Member],
         first: bool,
+        enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<(), GoalLimit> {
         for (index, member) in members.iter().enumerate() {
+            if text.len() >= enough {
+                break;
+            }
             if index > 0 || !first {
                 text.extend(self.goals.separator());
             }
             text.extend(quoted(&member.name));
             text.extend(self.goals.colon());
-            self.write_value(member.goal, text)?;
+            self.write_value(member.goal, enough, text)?;
         }
         Ok(())
     }
 
     /// Appends the shortest value of a goal. A stack of its own: nesting is as deep as the schema
     /// demands.
-    fn write_value(&mut self, goal: GoalId, text: &mut Vec<u8>) -> Result<(), GoalLimit> {
+    fn write_value(
+        &mut self,
+        goal: GoalId,
+        enough: usize,
+        text: &mut Vec<u8>,
+    ) -> Result<(), GoalLimit> {
         enum Part {
             Value(GoalId),
             Text(Vec<u8>),
         }
         let mut parts = vec![Part::Value(goal)];
-        while let Some(part) = parts.pop() {
+        while text.len() < enough
+            && let Some(part) = parts.pop()
+        {
             let goal = match part {
                 Part::Text(bytes) => {
                     text.extend(bytes);
@@ -214,7 +260,8 @@ impl SchemaAutomaton {
                 }
                 Alternative::String(id) => {
                     text.push(b'"');
-                    text.extend(self.goals.string(id).shortest_text(None));
+                    let left = enough.saturating_sub(text.len());
+                    text.extend(self.goals.string(id).shortest_text_start(None, left));
                     text.push(b'"');
                 }
                 Alternative::Array(id) => {
