@@ -83,6 +83,10 @@ impl ByteAutomaton for SchemaConstraint {
         self.0.completion(state.0)
     }
 
+    fn completion_start(&mut self, state: StateId, max_bytes: usize) -> Vec<u8> {
+        self.0.completion_start(state.0, max_bytes)
+    }
+
     fn successors(&mut self, state: StateId) -> ByteSet {
         ByteSet::from_words(self.0.successors(state.0))
     }
