@@ -45,6 +45,7 @@ mod options;
 mod quoted;
 mod schema;
 mod table;
+mod token_set;
 
 pub use choices::{Choices, ChoicesError};
 pub use explain::Explanation;

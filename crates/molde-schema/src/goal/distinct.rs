@@ -91,7 +91,7 @@ impl Goals {
                 return Ok(most);
             }
             let mut text = Vec::new();
-            self.write_value(rest, &mut text)?;
+            self.write_value(rest, usize::MAX, &mut text)?;
             let value = self.constant(&text)?;
             rest = self.extended(rest, [Demand::fails(value)]);
         }

@@ -19,7 +19,7 @@ pub(crate) struct StringShape {
     pub(crate) min_length: u64,
     pub(crate) max_length: Option<u64>,
     /// Absent where the bounds say nothing.
-    lengths: Option<Lengths>,
+    pub(crate) lengths: Option<Lengths>,
     /// Any content at all.
     pub(crate) is_free: bool,
 }
@@ -100,6 +100,11 @@ impl StringShape {
     /// The shortest text between the quotes that goes on from a state reached with `count` code
     /// points, or from the start: close to the fewest bytes, exact without length bounds.
     pub(crate) fn shortest_text(&self, from: Option<(u32, u64)>) -> Vec<u8> {
+        self.shortest_text_start(from, usize::MAX)
+    }
+
+    /// As [`shortest_text`](Self::shortest_text), or its first bytes, at least so many.
+    pub(crate) fn shortest_text_start(&self, from: Option<(u32, u64)>, enough: usize) -> Vec<u8> {
         let (mut state, mut count) = from.unwrap_or((self.language.start(), 0));
         let mut text = Vec::new();
         if self.lengths.is_none() {
@@ -107,7 +112,7 @@ impl StringShape {
             return text;
         }
         let mut content = Vec::new();
-        while !self.is_complete(state, count) {
+        while !self.is_complete(state, count) && content.len() < enough {
             // Among the live successors the one closest to acceptance; the count bounds the loop.
             let step = self
                 .language
