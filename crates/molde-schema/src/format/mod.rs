@@ -155,7 +155,7 @@ impl Format {
                 "quoted pairs, quoted parts beyond 15 characters that are not ASCII, and what `idn-hostname` leaves out",
             ),
             Self::Regex => Some(
-                "groups nested deeper than two levels, lookaround, backreferences, named groups, properties, and class ranges other than of letters or digits",
+                "groups nested deeper than two levels, lookbehind, backreferences, named groups, properties, class ranges other than of letters or digits, and counts from 30 on with the same tens twice",
             ),
             _ => None,
         }
