@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use molde_constraint::{Matcher, MatcherOptions, SchemaConstraint, Segmentation};
 use molde_schema::{
-    CompileOptions, CompiledSchema, Escapes, Formats, NumberStyle, Order, SchemaError, Style,
+    CompileOptions, CompiledSchema, Escapes, Formats, NumberStyle, Order, Registry, SchemaError,
+    Style,
 };
 use molde_vocab::{TokenConstraint, TokenId, Vocabulary};
 
@@ -14,6 +15,7 @@ use crate::engine::{Engine, Refusal, Session};
 pub(crate) struct Molde {
     pub(crate) vocabulary: Arc<Vocabulary>,
     pub(crate) options: CompileOptions,
+    pub(crate) registry: Registry,
 }
 
 impl Molde {
@@ -26,7 +28,7 @@ impl Molde {
             formats: Formats::Assert,
             ..CompileOptions::default()
         };
-        Self { vocabulary: Arc::clone(vocabulary), options }
+        Self { vocabulary: Arc::clone(vocabulary), options, registry: metaschemas() }
     }
 }
 
@@ -35,10 +37,12 @@ impl Engine for Molde {
 
     fn compile(&self, schema: &str) -> Result<MoldeSession, Refusal> {
         let schema =
-            CompiledSchema::compile(schema, &self.options).map_err(|error| match error {
-                SchemaError::Unsatisfiable { .. } => Refusal::Unsatisfiable,
-                error => Refusal::Refused(error.to_string()),
-            })?;
+            CompiledSchema::compile_with(schema, &self.registry, &self.options).map_err(
+                |error| match error {
+                    SchemaError::Unsatisfiable { .. } => Refusal::Unsatisfiable,
+                    error => Refusal::Refused(error.to_string()),
+                },
+            )?;
         let schema = Arc::new(schema);
         let options =
             MatcherOptions { segmentation: Segmentation::Any, ..MatcherOptions::default() };
@@ -75,4 +79,32 @@ impl Session for MoldeSession {
     fn is_complete(&mut self) -> bool {
         self.matcher.is_complete()
     }
+}
+
+/// The metaschemas of the drafts, which schemas may refer to.
+fn metaschemas() -> Registry {
+    const DRAFT_2019: &str = "https://json-schema.org/draft/2019-09/";
+    const DRAFT_2020: &str = "https://json-schema.org/draft/2020-12/";
+    let mut uris: Vec<String> = ["04", "06", "07"]
+        .iter()
+        .map(|draft| format!("http://json-schema.org/draft-{draft}/schema"))
+        .collect();
+    for (base, own) in [(DRAFT_2019, &[][..]), (DRAFT_2020, &["unevaluated"][..])] {
+        uris.push(format!("{base}schema"));
+        let common = ["core", "applicator", "validation", "meta-data", "content"];
+        let format = if own.is_empty() { "format" } else { "format-annotation" };
+        let vocabularies = common.iter().chain([&format]).chain(own);
+        uris.extend(vocabularies.map(|name| format!("{base}meta/{name}")));
+    }
+    let mut registry = Registry::new();
+    for uri in uris {
+        let found = referencing::uri::from_str(&uri).ok().and_then(|base| {
+            let resolved = referencing::SPECIFICATIONS.resolver(base).lookup(&uri).ok()?;
+            Some(resolved.contents().to_string())
+        });
+        if let Some(text) = found {
+            registry.insert(&uri, text);
+        }
+    }
+    registry
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
-use molde_schema::{CompileOptions, Formats, Order, Style};
+use molde_schema::{CompileOptions, Formats, Order, Registry, Style};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -85,6 +85,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ] {
             let mut engine = Molde::new(&tokenizer.vocabulary, Style::Spaced, Order::Schema);
             engine.options = CompileOptions { formats, ..engine.options };
+            let remotes = arguments.data.join("remotes");
+            add_remotes(&remotes, &remotes, &mut engine.registry)?;
             let files = by_file.entry(draft.to_owned()).or_default();
             let files = files.entry(kind.to_owned()).or_default();
             for path in json_files(&folder)? {
@@ -144,6 +146,21 @@ fn compare(now: &ByFile, baseline: &ByFile) -> anyhow::Result<()> {
         }
     }
     anyhow::ensure!(worse.is_empty(), "worse than the baseline:\n{}", worse.join("\n"));
+    Ok(())
+}
+
+/// Registers the documents below `folder` under the addresses that the suite gives them.
+fn add_remotes(root: &Path, folder: &Path, registry: &mut Registry) -> anyhow::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            add_remotes(root, &path, registry)?;
+        } else if let Ok(relative) = path.strip_prefix(root) {
+            let parts: Vec<_> = relative.iter().map(|part| part.to_string_lossy()).collect();
+            let uri = format!("http://localhost:1234/{}", parts.join("/"));
+            registry.insert(&uri, std::fs::read_to_string(&path)?);
+        }
+    }
     Ok(())
 }
 

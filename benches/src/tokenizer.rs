@@ -58,7 +58,9 @@ impl BenchTokenizer {
         let mut tokenizer =
             Tokenizer::from_bytes(&bytes).map_err(|error| anyhow::anyhow!(error))?;
         // Tokens must spell the instances as they are, which normalized text does not.
-        tokenizer.with_normalizer(None::<NFC>);
+        tokenizer
+            .with_normalizer(None::<NFC>)
+            .map_err(|error| anyhow::anyhow!("the tokenizer keeps its normalizer: {error}"))?;
 
         let bytes_of = byte_alphabet();
         let mut entries: Vec<TokenEntry> = vec![TokenEntry::Unused; HEAD_ROWS];

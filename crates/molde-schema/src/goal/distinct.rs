@@ -12,6 +12,9 @@ use crate::options::Limits;
 
 use super::{Alternative, ArrayId, GoalId, GoalLimit, Goals};
 
+/// Different values that one automaton compares with: a bound on its memory.
+const MAX_CONSTANTS: usize = 4096;
+
 /// Items that an array of distinct ones may need.
 const MAX_DISTINCT: u64 = 4096;
 
@@ -26,6 +29,14 @@ impl Goals {
             .map_err(|_| limit("max_decimal_digits", "digits"))?;
         if let Some(&known) = self.constants.get(&key) {
             return Ok(known);
+        }
+        if self.constants.len() >= MAX_CONSTANTS {
+            return Err(GoalLimit {
+                name: "constants",
+                limit: MAX_CONSTANTS as u64,
+                unit: "items that were compared",
+                pointer: String::new(),
+            });
         }
         let schema = std::sync::Arc::make_mut(&mut self.schema);
         let node = constant(&document, "", document.root(), &mut schema.nodes)
@@ -96,6 +107,22 @@ impl Goals {
             rest = self.extended(rest, [Demand::fails(value)]);
         }
         Ok(most)
+    }
+
+    /// Whether a goal has a value that an array has not: certain, without looking at the values,
+    /// where there are more than any array can hold.
+    pub(crate) fn has_new_value(
+        &mut self,
+        goal: GoalId,
+        without_values: GoalId,
+    ) -> Result<bool, GoalLimit> {
+        if goal != without_values {
+            let solution = self.solve(goal)?;
+            if solution.alternatives.iter().any(|&alternative| self.is_endless(alternative)) {
+                return Ok(true);
+            }
+        }
+        Ok(self.shortest(without_values)?.is_some())
     }
 
     /// Whether an alternative is known to have more values than any array needs.

@@ -263,13 +263,13 @@ impl SchemaAutomaton {
         }
         let [thread] = *self.states[state as usize] else { return None };
         let Leaf::Text { content, escape: Escape::None } = thread.leaf else { return None };
-        if self.stacks.compares(thread.stack) {
-            // What comes after the text depends on the text.
-            return None;
-        }
+        // Where items are compared, what may follow the text does not depend on the text, until one
+        // more item has ended.
+        let text =
+            if self.stacks.compares(thread.stack) { TextId::UNKNOWN } else { TextId::NONE };
         match content {
             Content::String { shape: id, state, count } => {
-                let closed = self.complete_value(thread.stack, thread.text).ok()?;
+                let closed = self.complete_value(thread.stack, text).ok()?;
                 let closed = self.intern(vec![closed]);
                 let shape = self.goals.string(id);
                 if shape.language.transitions(state).first().is_some_and(|t| t.lo & 0xC0 == 0x80) {
@@ -297,11 +297,16 @@ impl SchemaAutomaton {
                     beside: None,
                 })
             }
-            Content::Key(key) => self.key_position(thread.stack, key),
+            Content::Key(key) => self.key_position(thread.stack, key, text),
         }
     }
 
-    fn key_position(&mut self, stack: StackId, id: KeyId) -> Option<StringPosition> {
+    fn key_position(
+        &mut self,
+        stack: StackId,
+        id: KeyId,
+        text: TextId,
+    ) -> Option<StringPosition> {
         let object = self.open_object(stack)?;
         let key = self.keys.get(id).clone();
         if key.classes.is_empty() {
@@ -336,7 +341,7 @@ impl SchemaAutomaton {
                 KeyState { declared: (0, 0), length: 0, classes: classes.into(), typed: None };
             let fresh = self.keys.intern(fresh);
             let mut threads = Vec::new();
-            self.close_content(stack, Content::Key(fresh), TextId::NONE, &mut threads).ok()?;
+            self.close_content(stack, Content::Key(fresh), text, &mut threads).ok()?;
             threads.sort_unstable();
             threads.dedup();
             self.widest = self.widest.max(threads.len());
@@ -360,7 +365,7 @@ impl SchemaAutomaton {
             let declared = KeyState { classes: Box::default(), typed: None, ..key.clone() };
             let content = Content::Key(self.keys.intern(declared));
             let leaf = Leaf::Text { content, escape: Escape::None };
-            self.intern(vec![Thread { stack, leaf, text: TextId::NONE }])
+            self.intern(vec![Thread { stack, leaf, text }])
         });
         let language = object.id.0 | NAME_LANGUAGE;
         let state = self.name_language(object.id)?.intern(classes_left);

@@ -84,10 +84,13 @@ impl SchemaAutomaton {
                 if !self.goals.array(shape).is_unique {
                     return Ok(Thread::gap(stack, Place::AfterItem, text));
                 }
-                let value = self.texts.bytes(text, start);
-                let value = self.goals.constant(&value)?;
-                let state = self.stacks.items(items).with_value(value);
-                let items = self.stacks.intern_items(state);
+                let items = if text == TextId::UNKNOWN {
+                    items
+                } else {
+                    let value = self.goals.constant(&self.texts.bytes(text, start))?;
+                    let state = self.stacks.items(items).with_value(value);
+                    self.stacks.intern_items(state)
+                };
                 let frame = Frame::Array { shape, count, items, start: 0 };
                 let stack = self.stacks.push(parent, frame, true);
                 let text = if self.stacks.compares(parent) { text } else { TextId::NONE };
@@ -278,7 +281,7 @@ impl SchemaAutomaton {
         for &option in options.iter() {
             let Some(counted) = state.counted(option, &shape) else { continue };
             let goal = self.goals.without_values(option.goal, &state.values);
-            if self.goals.shortest(goal)?.is_none()
+            if !self.goals.has_new_value(option.goal, goal)?
                 || !self.goals.can_finish_items(id, next, &counted)?
             {
                 continue;

@@ -13,6 +13,8 @@ pub(super) struct TextId(u32);
 impl TextId {
     /// The empty text.
     pub(super) const NONE: Self = Self(0);
+    /// Some text or other: what is asked does not depend on which.
+    pub(super) const UNKNOWN: Self = Self(u32::MAX);
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +32,9 @@ pub(super) struct Texts {
 
 impl Texts {
     pub(super) fn push(&mut self, before: TextId, byte: u8) -> TextId {
+        if before == TextId::UNKNOWN {
+            return before;
+        }
         let len = self.len(before) + 1;
         let (index, _) = self.entries.insert_full(Entry { before, byte, len });
         TextId(index as u32 + 1)
@@ -40,6 +45,9 @@ impl Texts {
     }
 
     fn entry(&self, text: TextId) -> Option<Entry> {
+        if text == TextId::UNKNOWN {
+            return None;
+        }
         text.0.checked_sub(1).map(|index| self.entries[index as usize])
     }
 
@@ -66,6 +74,9 @@ impl Texts {
     }
 
     pub(super) fn copy(&mut self, text: TextId, from: &Self) -> TextId {
+        if text == TextId::UNKNOWN {
+            return text;
+        }
         self.extend(TextId::NONE, &from.bytes(text, 0))
     }
 
