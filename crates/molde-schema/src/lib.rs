@@ -50,8 +50,8 @@ mod text;
 
 pub use dialect::Dialect;
 pub use error::{Offender, Offenders, SchemaError};
-pub use lint::{Occurrence, Verdict};
-pub use load::Registry;
+pub use lint::{Lint, Occurrence, Verdict};
+pub use load::{DEFAULT_BASE, Registry};
 pub use machine::{
     ByteBits, DEAD, SchemaAutomaton, StringContent, StringEnd, StringPosition, StringReading,
     UNDECIDED,
