@@ -36,6 +36,7 @@ mod dfa;
 mod dialect;
 mod document;
 mod error;
+mod explain;
 mod format;
 mod goal;
 mod ir;
@@ -50,6 +51,7 @@ mod text;
 
 pub use dialect::Dialect;
 pub use error::{Offender, Offenders, SchemaError};
+pub use explain::{LiveKeyword, Reason, Rejection};
 pub use lint::{Lint, Occurrence, Verdict};
 pub use load::{DEFAULT_BASE, Registry};
 pub use machine::{
