@@ -61,4 +61,5 @@ pub use machine::{
 pub use options::{
     CompileOptions, Escapes, FormatProfile, Formats, Limits, NumberStyle, Order, Style,
 };
+pub use pattern::{PatternAutomaton, RegexError};
 pub use schema::CompiledSchema;
