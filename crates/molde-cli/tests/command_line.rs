@@ -78,7 +78,7 @@ const SCHEMA: &str =
 fn help_and_version_succeed_and_say_what_the_exit_codes_mean() {
     let sandbox = Sandbox::new("help");
     let help = sandbox.run(&["--help"]).exits(0).output();
-    for word in ["pull", "models", "extract", "generate", "demo", "doctor", "Exit codes"] {
+    for word in ["pull", "models", "extract", "generate", "lint", "demo", "doctor", "Exit codes"] {
         assert!(help.contains(word), "{word} in\n{help}");
     }
     assert!(sandbox.run(&["--version"]).exits(0).output().starts_with("molde "));
