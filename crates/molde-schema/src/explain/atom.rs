@@ -444,7 +444,7 @@ pub(super) fn split(pointer: &str) -> (&str, &str) {
 }
 
 /// Names as a list, cut where it gets long.
-fn list(names: &[Box<str>]) -> String {
+pub(super) fn list(names: &[Box<str>]) -> String {
     const MOST: usize = 8;
     let mut text: Vec<String> =
         names.iter().take(MOST).map(|name| format!("`{}`", name.escape_debug())).collect();

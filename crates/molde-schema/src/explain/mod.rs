@@ -95,8 +95,8 @@ pub struct LiveKeyword {
 
 /// Automata run for one explanation at most, and bytes read by them: far more than any schema in
 /// use needs. What is not found by then is not said.
-const MAX_RUNS: usize = 20_000;
-const MAX_BYTES: usize = 1 << 24;
+const MAX_RUNS: usize = 4_000;
+const MAX_BYTES: usize = 1 << 21;
 /// Choices and containers inside each other that are looked into.
 const MAX_DEPTH: usize = 200;
 /// Reasons that are told.
@@ -267,11 +267,54 @@ impl<'s> Explainer<'s> {
             return found.into_iter().map(|found| found.reason).collect();
         }
         if schema.options().order == Order::Schema {
-            let order = "the members in schema order: those that are declared, as they first \
-                         appear in the schema, then required ones, then others";
-            return vec![general(order.to_owned())];
+            return self.reasons_of_order(part);
         }
         Vec::new()
+    }
+
+    /// What is said where only the order of the members forbids the byte: which of those that are
+    /// required have been passed over, if any have.
+    fn reasons_of_order(&mut self, part: Part<'_>) -> Vec<Reason> {
+        let read = &part.text[..part.text.len().saturating_sub(1)];
+        let mut demands = vec![Demand::holds(self.schema.root)];
+        let mut instance = String::new();
+        let mut text = read;
+        loop {
+            let part = Part { text, is_ended: false };
+            let atoms = self.open_atoms(&demands, part);
+            let contents = Contents::of(part);
+            if let Some(child) = contents.child.filter(|_| !atoms.is_empty()) {
+                demands = self.child_demands(&atoms, &child.step);
+                instance = child_pointer(&instance, &child.step);
+                text = child.part.text;
+                continue;
+            }
+            let mut reasons = Vec::new();
+            for atom in atoms.iter().filter(|atom| atom.keyword == "required") {
+                let rule = self.schema.node(atom.demand.node()).object.as_deref();
+                let required = rule.map_or(&[][..], |rule| &rule.required);
+                let missing: Vec<Box<str>> = required
+                    .iter()
+                    .filter(|name| !contents.names.iter().any(|written| **written == ***name))
+                    .cloned()
+                    .collect();
+                if !missing.is_empty() {
+                    reasons.push(Reason {
+                        instance: instance.clone(),
+                        location: atom.location.clone(),
+                        keyword: atom.keyword.clone(),
+                        expected: format!("the members {} first", atom::list(&missing)),
+                        is_joint: false,
+                    });
+                }
+            }
+            if reasons.is_empty() {
+                let order = "the members in schema order: those that are declared, as they first \
+                             appear in the schema, then required ones, then others";
+                reasons.push(Reason { instance, ..general(order.to_owned()) });
+            }
+            return reasons;
+        }
     }
 
     /// What a text that the schema `true` stops at fails to be.
@@ -483,6 +526,27 @@ impl<'s> Explainer<'s> {
         demands
     }
 
+    /// The atoms of some demands, those of the branches of choices included that read the text.
+    fn open_atoms(&mut self, demands: &[Demand], part: Part<'_>) -> Vec<Atom> {
+        let mut atoms = Vec::new();
+        let mut open = vec![demands.to_vec()];
+        let mut choices = 0;
+        while let Some(demands) = open.pop() {
+            for atom in self.atoms(&demands) {
+                if let Kind::Choice(choice) = &atom.kind {
+                    choices += 1;
+                    for branch in choice.branches.iter().rev() {
+                        if choices < MAX_DEPTH && self.fate(branch, part) == Fate::GoesOn {
+                            open.push(branch.clone());
+                        }
+                    }
+                }
+                atoms.push(atom);
+            }
+        }
+        atoms
+    }
+
     /// Appends the keywords that apply where the text ends.
     fn live(
         &mut self,
@@ -496,24 +560,7 @@ impl<'s> Explainer<'s> {
             return;
         }
         let part = Part { text, is_ended: false };
-        let mut atoms = Vec::new();
-        let mut open = vec![demands.to_vec()];
-        while let Some(demands) = open.pop() {
-            for atom in self.atoms(&demands) {
-                if let Kind::Choice(choice) = &atom.kind {
-                    for branch in choice.branches.iter().rev() {
-                        if self.fate(branch, part) == Fate::GoesOn && depth + open.len() < MAX_RUNS
-                        {
-                            open.push(branch.clone());
-                        }
-                    }
-                }
-                atoms.push(atom);
-            }
-            if self.runs >= MAX_RUNS {
-                break;
-            }
-        }
+        let atoms = self.open_atoms(demands, part);
         if let Some(child) = Contents::of(part).child.filter(|child| !child.part.is_ended) {
             let demands = self.child_demands(&atoms, &child.step);
             let instance = child_pointer(instance, &child.step);
