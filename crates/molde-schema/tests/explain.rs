@@ -66,6 +66,16 @@ fn each_keyword_is_named_where_it_alone_forbids_the_byte() {
         (r#"{"exclusiveMaximum": 3, "minimum": 0}"#, "4", "  exclusiveMaximum"),
         (r#"{"items": {"multipleOf": 5}}"#, "[12,", "/0 /items multipleOf"),
         (r#"{"minLength": 3}"#, "\"ab\"", "  minLength"),
+        (
+            r#"{"items": {"properties": {"a": {"minLength": 3}}}}"#,
+            "[{\"a\": \"ab\"",
+            "/0/a /items/properties/a minLength",
+        ),
+        (
+            r#"{"items": {"items": {"minItems": 2}}}"#,
+            "[[[null, 1], [1]",
+            "/0/1 /items/items minItems",
+        ),
         (r#"{"maxLength": 2}"#, "\"abc", "  maxLength"),
         (r#"{"pattern": "^a+$", "maxLength": 9}"#, "\"ab", "  pattern"),
         (r#"{"pattern": "^[a-z]{1,999}$"}"#, "\"\"", "  pattern"),
@@ -172,6 +182,13 @@ fn what_json_or_its_style_forbids_has_no_keyword() {
 }
 
 #[test]
+fn required_members_that_were_passed_over_are_named() {
+    let schema = r#"{"properties": {"a": true, "b": true}, "required": ["a"]}"#;
+    check(schema, r#"{"b"#, &["  required"]);
+    check(&format!(r#"{{"items": {schema}}}"#), r#"[{"b"#, &["/0 /items required"]);
+}
+
+#[test]
 fn a_text_that_only_cannot_end_is_told_at_its_end() {
     let schema = compile(r#"{"minimum": 10, "type": "integer"}"#, CompileOptions::default());
     assert_eq!(explain(&schema, "5", false), None);
@@ -211,5 +228,6 @@ fn live_keywords_are_those_of_the_branches_that_can_still_hold() {
     );
     assert_eq!(live(LESSON, r#"{"trimestre": n"#), of(&[" anyOf", "/anyOf/1 type"]));
     assert_eq!(live(LESSON, "{"), root);
+    assert_eq!(live(LESSON, r#"{"trimestre": 3}"#), root);
     assert_eq!(live("true", "[1, "), Vec::<String>::new());
 }

@@ -283,7 +283,9 @@ impl<'s> Explainer<'s> {
             let part = Part { text, is_ended: false };
             let atoms = self.open_atoms(&demands, part);
             let contents = Contents::of(part);
-            if let Some(child) = contents.child.filter(|_| !atoms.is_empty()) {
+            if let Some(child) =
+                contents.child.filter(|child| !child.is_closed && !atoms.is_empty())
+            {
                 demands = self.child_demands(&atoms, &child.step);
                 instance = child_pointer(&instance, &child.step);
                 text = child.part.text;
@@ -561,7 +563,7 @@ impl<'s> Explainer<'s> {
         }
         let part = Part { text, is_ended: false };
         let atoms = self.open_atoms(demands, part);
-        if let Some(child) = Contents::of(part).child.filter(|child| !child.part.is_ended) {
+        if let Some(child) = Contents::of(part).child.filter(|child| !child.is_closed) {
             let demands = self.child_demands(&atoms, &child.step);
             let instance = child_pointer(instance, &child.step);
             self.live(&demands, child.part.text, &instance, depth + 1, found);

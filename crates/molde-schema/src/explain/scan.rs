@@ -23,6 +23,8 @@ impl Part<'_> {
 pub(super) struct Child<'a> {
     pub(super) step: Step,
     pub(super) part: Part<'a>,
+    /// Whether the last byte is the one that closes it, or ends it.
+    pub(super) is_closed: bool,
 }
 
 /// From a container to a child.
@@ -37,8 +39,8 @@ pub(super) enum Step {
 pub(super) struct Contents<'a> {
     /// Names of the members that have begun.
     pub(super) names: Vec<String>,
-    /// The child in which the text ends, if it does not end between children or in a key. A number
-    /// counts also where the last byte is the one that ends it.
+    /// The child to which the last byte belongs, if it does not stand between children or in a key.
+    /// The byte that ends a number belongs to it.
     pub(super) child: Option<Child<'a>>,
 }
 
@@ -78,14 +80,15 @@ impl<'a> Contents<'a> {
             };
             let end = end_of_value(text, at);
             let is_number = matches!(text.get(at), Some(b'-' | b'0'..=b'9'));
+            // What cannot begin a value is where the text is wrong.
+            let end = end.filter(|end| *end > at);
+            let is_ended = is_number && end.is_some_and(|end| end + 1 == text.len());
             match end {
-                Some(end) if end > at && !(is_number && end + 1 == text.len()) => at = end,
-                // What cannot begin a value is where the text is wrong.
-                None | Some(_) => {
-                    let end = end.filter(|end| *end > at);
-                    let text = &text[at..end.unwrap_or(text.len())];
-                    let part = Part { text, is_ended: end.is_some() };
-                    contents.child = Some(Child { step, part });
+                Some(end) if !is_ended && end < text.len() => at = end,
+                _ => {
+                    let part = Part { text: &text[at..end.unwrap_or(text.len())], is_ended };
+                    let is_closed = end.is_some();
+                    contents.child = Some(Child { step, part, is_closed });
                     return contents;
                 }
             }
@@ -107,7 +110,7 @@ impl Contents<'_> {
         loop {
             let contents = Contents::of(Part { text, is_ended: false });
             match contents.child {
-                Some(child) if matches!(child.part.text, [b'{' | b'[', ..]) => {
+                Some(child) if matches!(child.part.text, [b'{' | b'[', ..]) && !child.is_closed => {
                     text = child.part.text;
                 }
                 _ => {
@@ -174,7 +177,8 @@ mod tests {
         let contents = Contents::of(Part { text: text.as_bytes(), is_ended: false });
         contents.child.map(|child| {
             let text = std::str::from_utf8(child.part.text).unwrap();
-            (child.step, text, child.part.is_ended)
+            assert!(child.is_closed || !child.part.is_ended);
+            (child.step, text, child.is_closed)
         })
     }
 
@@ -194,7 +198,9 @@ mod tests {
                 r#"{"a": {"x": [1, "}"], "y": "#,
                 Some((member("a"), r#"{"x": [1, "}"], "y": "#, false)),
             ),
-            (r#"{"a": {"x": 1}"#, None),
+            (r#"{"a": {"x": 1}"#, Some((member("a"), r#"{"x": 1}"#, true))),
+            (r#"{"a": "x""#, Some((member("a"), r#""x""#, true))),
+            (r#"{"a": "x","#, None),
             (r#"{"a": {"x": 1}, "b": ?"#, Some((member("b"), "?", false))),
             (r#"{"a"#, None),
             (r#"{"a""#, None),
