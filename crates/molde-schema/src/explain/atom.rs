@@ -104,7 +104,7 @@ impl Explainer<'_> {
             return parts;
         }
         if self.is_constant(&node.pointer) {
-            parts.atoms.push(self.constant(demand, &node.pointer, node.types));
+            parts.atoms.push(constant(demand, &node.pointer, node.types));
             return parts;
         }
         let mut own = Own { explainer: self, pointer: &node.pointer, atoms: Vec::new() };
@@ -159,7 +159,7 @@ impl Explainer<'_> {
                     .fold(TypeSet::NONE, TypeSet::union);
                 let at = branches.first().map(|&first| self.schema.node(first).pointer.clone());
                 let demand = self.push(alone());
-                let atom = self.constant(demand, &at.unwrap_or_default(), types);
+                let atom = constant(demand, &at.unwrap_or_default(), types);
                 return parts.atoms.push(atom);
             }
             Applicator::Any(branches) => {
@@ -201,18 +201,6 @@ impl Explainer<'_> {
             expected: expected.to_owned(),
             kind: Kind::Choice(choice),
         });
-    }
-
-    fn constant(&self, demand: Demand, pointer: &str, types: TypeSet) -> Atom {
-        let (location, keyword) = split(pointer);
-        let expected = if keyword == "const" { "the constant" } else { "one of the listed values" };
-        Atom {
-            demand,
-            location: location.to_owned(),
-            keyword: keyword.to_owned(),
-            expected: expected.to_owned(),
-            kind: Kind::Constant(types),
-        }
     }
 
     fn is_constant(&self, pointer: &str) -> bool {
@@ -396,11 +384,21 @@ impl Own<'_, '_> {
         };
         if !rule.properties.is_empty() {
             let own = ObjectRule { properties: rule.properties.clone(), ..none() };
-            add("properties", "what each member may be".to_owned(), Kind::Children, own);
+            add(
+                "properties",
+                "members with values that the schema allows".to_owned(),
+                Kind::Children,
+                own,
+            );
         }
         if !rule.patterns.is_empty() {
             let own = ObjectRule { patterns: rule.patterns.clone(), ..none() };
-            add("patternProperties", "what each member may be".to_owned(), Kind::Children, own);
+            add(
+                "patternProperties",
+                "members with values that the schema allows".to_owned(),
+                Kind::Children,
+                own,
+            );
         }
         if rule.additional.is_some() {
             let own = ObjectRule {
@@ -435,6 +433,19 @@ impl Own<'_, '_> {
             let own = ObjectRule { max_properties: Some(max), ..none() };
             add("maxProperties", format!("at most {max} members"), Kind::Value, own);
         }
+    }
+}
+
+/// The atom of `enum` or `const` at a pointer, for values of some types.
+fn constant(demand: Demand, pointer: &str, types: TypeSet) -> Atom {
+    let (location, keyword) = split(pointer);
+    let expected = if keyword == "const" { "the constant" } else { "one of the listed values" };
+    Atom {
+        demand,
+        location: location.to_owned(),
+        keyword: keyword.to_owned(),
+        expected: expected.to_owned(),
+        kind: Kind::Constant(types),
     }
 }
 
