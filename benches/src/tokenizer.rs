@@ -10,6 +10,7 @@ use molde_schema::Escapes;
 use molde_vocab::{TokenEntry, TokenId, Vocabulary};
 use serde::Deserialize;
 use tokenizers::Tokenizer;
+use tokenizers::normalizers::unicode::NFC;
 
 /// Rows of the model's output head: ids above the tokenizer's own are unused.
 const HEAD_ROWS: usize = 151_936;
@@ -54,7 +55,10 @@ impl BenchTokenizer {
         let bytes = read().with_context(|| format!("cannot read {}", path.display()))?;
         let file: File = serde_json::from_slice(&bytes)
             .with_context(|| format!("{} is no tokenizer.json", path.display()))?;
-        let tokenizer = Tokenizer::from_bytes(&bytes).map_err(|error| anyhow::anyhow!(error))?;
+        let mut tokenizer =
+            Tokenizer::from_bytes(&bytes).map_err(|error| anyhow::anyhow!(error))?;
+        // Tokens must spell the instances as they are, which normalized text does not.
+        tokenizer.with_normalizer(None::<NFC>);
 
         let bytes_of = byte_alphabet();
         let mut entries: Vec<TokenEntry> = vec![TokenEntry::Unused; HEAD_ROWS];

@@ -73,6 +73,82 @@ impl<A: ByteAutomaton> StateTable<A> {
         tokens(answer)
     }
 
+    /// The number of tokens that complete `text`, which leads to `state`, where the state alone does
+    /// not tell: a completion that writes several names which only the text can tell apart has to be
+    /// settled token by token. `None` if the vocabulary cannot spell it.
+    ///
+    /// What is found is remembered for the states on the way, so the promise holds for them.
+    pub(crate) fn completion_by_text(&mut self, state: StateId, text: &[u8]) -> Option<usize> {
+        let rest = self.automaton.completion(state);
+        // Whole tokens first; if one goes on too far to be settled, byte by byte.
+        for longest in [usize::MAX, 1] {
+            if let Some(plan) = self.fewest_tokens(&rest, longest)
+                && let Some(states) = self.settled_states(state, text, &plan)
+            {
+                for (index, (&first, &state)) in plan.iter().zip(&states).enumerate() {
+                    let tokens = u32::try_from(plan.len() - index).unwrap_or(u32::MAX);
+                    let known = self.known_completion(state).and_then(self::tokens);
+                    if known.is_none_or(|known| known > tokens as usize) {
+                        self.facts_mut(state).completion =
+                            Some(Completion::After { tokens, first });
+                    }
+                }
+                return Some(plan.len());
+            }
+        }
+        None
+    }
+
+    /// The fewest tokens, of at most `longest` bytes each, that spell `text`.
+    fn fewest_tokens(&self, text: &[u8], longest: usize) -> Option<Vec<TokenId>> {
+        // At each offset, the fewest tokens from there on and the first of them with its length.
+        let mut best: Vec<Option<(usize, TokenId, usize)>> = vec![None; text.len() + 1];
+        best[text.len()] = Some((0, 0, 0));
+        for at in (0..text.len()).rev() {
+            for (len, token) in self.vocabulary.trie().prefixes(&text[at..]) {
+                if len <= longest
+                    && let Some((rest, ..)) = best[at + len]
+                    && best[at].is_none_or(|(known, ..)| rest + 1 <= known)
+                {
+                    best[at] = Some((rest + 1, token, len));
+                }
+            }
+        }
+        let mut plan = Vec::new();
+        let mut at = 0;
+        while at < text.len() {
+            let (_, token, len) = best[at]?;
+            plan.push(token);
+            at += len;
+        }
+        Some(plan)
+    }
+
+    /// The states before each token of a plan, settled; `None` if one does not lead on.
+    fn settled_states(
+        &mut self,
+        state: StateId,
+        text: &[u8],
+        plan: &[TokenId],
+    ) -> Option<Vec<StateId>> {
+        let mut text = text.to_vec();
+        let mut state = state;
+        let mut states = Vec::with_capacity(plan.len());
+        for &token in plan {
+            states.push(state);
+            if self.canonical_token(state).is_some_and(|expected| expected != token) {
+                return None;
+            }
+            let Some(Step::To(after)) = self.step_token(state, token) else { return None };
+            text.extend(self.vocabulary.token_bytes(token)?);
+            state = self.automaton.settle(after, &text);
+            if !state.is_live() {
+                return None;
+            }
+        }
+        self.automaton.is_accepting(state).then_some(states)
+    }
+
     /// The tokens that complete the text as they were counted; empty if they were not, or if no
     /// token is needed.
     pub(crate) fn completion_plan(&mut self, state: StateId) -> Vec<TokenId> {
@@ -153,9 +229,7 @@ impl<A: ByteAutomaton> StateTable<A> {
         if start.len() < max_bytes {
             let known = self.facts.get(&end).and_then(|facts| facts.completion_start.clone());
             let rest = known.unwrap_or_else(|| {
-                let mut rest = self.automaton.completion(end);
-                rest.truncate(max_bytes);
-                let rest: Arc<[u8]> = rest.into();
+                let rest: Arc<[u8]> = self.automaton.completion_start(end, max_bytes).into();
                 self.cache_bytes += rest.len();
                 self.facts_mut(end).completion_start = Some(Arc::clone(&rest));
                 rest

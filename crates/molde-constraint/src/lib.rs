@@ -46,6 +46,7 @@ mod pattern;
 mod quoted;
 mod schema;
 mod table;
+mod token_set;
 
 pub use choices::{Choices, ChoicesError};
 pub use explain::Explanation;

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use indexmap::IndexSet;
 use molde_vocab::{
     ByteAutomaton, ByteSet, FEW_TOKENS, GuidedVisitor, QuotedContent, QuotedPosition, StateId,
-    TokenId, TokenMask, TrieVisitor,
+    TokenId, TokenMask, TrieVisitor, Vocabulary,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::quoted::QuotedTokens;
-use crate::table::{StateTable, Step, clear_bit, set_bit};
+use crate::table::{StateTable, Step, set_bit};
+use crate::token_set::TokenSet;
 
 /// The mask of a state.
 #[derive(Clone, Debug)]
@@ -61,22 +62,34 @@ struct ContentRows {
 #[derive(Clone, Debug)]
 struct ContentRow {
     state: u32,
+    /// The first and last number of characters with which the content is live.
+    live: Option<(u64, u64)>,
     /// By byte, the number of the successor; `NO_ROW` where it is dead. Empty until it is needed.
     next: Option<Box<[u32; 256]>>,
 }
 
 const NO_ROW: u32 = u32::MAX;
 
+/// More tokens than this are not read one by one.
+const MAX_READ_TOKENS: u32 = 12_000;
+
+/// A state that fewer bytes do not change is not treated as one that most do not.
+const MIN_LOOPING_BYTES: u32 = 24;
+
+/// Where more bytes than this are sure to go on, only the longer tokens are read.
+const SURE_BYTES: u32 = 16;
+
 impl ContentRows {
     /// The number of a state.
-    fn id(&mut self, state: u32) -> u32 {
+    fn id<A: ByteAutomaton>(&mut self, state: u32, automaton: &mut A, language: u32) -> u32 {
         let index = state as usize;
         if self.ids.len() <= index {
             self.ids.resize(index + 1, NO_ROW);
         }
         if self.ids[index] == NO_ROW {
             self.ids[index] = self.rows.len() as u32;
-            self.rows.push(ContentRow { state, next: None });
+            let live = automaton.content_live_range(language, state);
+            self.rows.push(ContentRow { state, live, next: None });
         }
         self.ids[index]
     }
@@ -88,7 +101,7 @@ impl ContentRows {
         for byte in automaton.content_successors(language, state).iter() {
             let target = automaton.content_step(language, state, byte);
             if target != 0 {
-                next[byte as usize] = self.id(target);
+                next[byte as usize] = self.id(target, automaton, language);
             }
         }
         self.rows[row as usize].next = Some(next);
@@ -112,7 +125,7 @@ struct AnyKey {
 #[derive(Debug)]
 struct LanguageTokens {
     /// Those that stay inside.
-    words: Vec<u64>,
+    inside: TokenSet,
     /// The kind of each of [`QuotedTokens::closer_contents`] after which the text may end.
     kinds: Box<[Option<u32>]>,
 }
@@ -183,32 +196,15 @@ impl<A: ByteAutomaton> StateTable<A> {
         let vocabulary = Arc::clone(&self.vocabulary);
         let mut walk = MaskWalk {
             automaton: &mut self.automaton,
-            few: std::mem::take(&mut self.few),
-            words: Vec::new(),
-            word_count: vocabulary.len().div_ceil(64),
+            set: TokenSet::new(vocabulary.len()),
             undecided: 0,
         };
         vocabulary.trie().walk_guided(&mut walk, state, &mut self.guided_stack);
-        let undecided = walk.undecided;
-        let (mut few, mut words) = (walk.few, walk.words);
+        let (mut set, undecided) = (walk.set, walk.undecided);
         if self.automaton.is_accepting(state) {
-            for &token in vocabulary.end_of_turn() {
-                if words.is_empty() {
-                    few.push(token);
-                } else {
-                    set_bit(&mut words, token);
-                }
-            }
+            vocabulary.end_of_turn().iter().for_each(|&token| set.insert(token));
         }
-        let mask = if words.is_empty() {
-            TokenMask::from_tokens(vocabulary.len(), few.iter().copied())
-        } else {
-            let len = words.iter().map(|word| word.count_ones() as usize).sum();
-            TokenMask::from_counted_words(vocabulary.len(), words, len)
-        };
-        few.clear();
-        self.few = few;
-        StateMask { mask: self.kept(mask), undecided }
+        StateMask { mask: self.kept(set.into_mask()), undecided }
     }
 
     /// The mask inside a quoted text; `None` if something could not be decided.
@@ -316,7 +312,7 @@ impl<A: ByteAutomaton> StateTable<A> {
             Some(known) => known.clone(),
             None => {
                 let found = self.language_tokens(tokens, state, content).map(Arc::new);
-                self.cache_bytes += found.as_ref().map_or(0, |found| found.words.len() * 8);
+                self.cache_bytes += found.as_ref().map_or(0, |found| found.inside.memory_usage());
                 self.quoted.languages.insert(content, found.clone());
                 found
             }
@@ -324,14 +320,14 @@ impl<A: ByteAutomaton> StateTable<A> {
         let apart = tokens.contents_apart(&position.apart);
         let empty =
             if apart.is_empty() { NO_RESTS } else { self.rests_after_quote(tokens, state)? };
-        let mut words = allowed.words.clone();
+        let mut set = allowed.inside.clone();
         for (kind, &rests) in key.1.iter().enumerate() {
             let rests = self.quoted.rest_sets.get_index(rests as usize)?;
             for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
                 if allowed.kinds[closer.content as usize] == Some(kind as u32)
                     && apart.binary_search(&closer.content).is_err()
                 {
-                    set_bit(&mut words, closer.token);
+                    set.insert(closer.token);
                 }
             }
         }
@@ -340,13 +336,13 @@ impl<A: ByteAutomaton> StateTable<A> {
             if beside.undecided > 0 {
                 return None;
             }
-            beside.mask.write_into(&mut words);
+            set.union(&beside.mask);
         }
         if !position.apart.is_empty() {
             let rests = self.quoted.rest_sets.get_index(empty as usize)?;
             for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
                 if closer.content == 0 {
-                    set_bit(&mut words, closer.token);
+                    set.insert(closer.token);
                 }
             }
             let mut ask: Vec<TokenId> = tokens.beginnings_of(&position.apart);
@@ -360,14 +356,13 @@ impl<A: ByteAutomaton> StateTable<A> {
             }
             for token in ask {
                 match self.step_token(state, token)? {
-                    Step::To(_) => set_bit(&mut words, token),
-                    Step::Dead { .. } => clear_bit(&mut words, token),
+                    Step::To(_) => set.insert(token),
+                    Step::Dead { .. } => set.remove(token),
                     Step::Undecided { .. } => return None,
                 }
             }
         }
-        let len = words.iter().map(|word| word.count_ones() as usize).sum();
-        let mask = self.kept(TokenMask::from_counted_words(self.vocabulary.len(), words, len));
+        let mask = self.kept(set.into_mask());
         if is_shared {
             self.quoted.language_masks.insert(key, Arc::clone(&mask));
         }
@@ -382,22 +377,38 @@ impl<A: ByteAutomaton> StateTable<A> {
         content: QuotedContent,
     ) -> Option<LanguageTokens> {
         let QuotedContent::Language { language, state, characters } = content else { return None };
+        let vocabulary_len = self.vocabulary.len();
         let mut rows = self.quoted.rows.remove(&language).unwrap_or_default();
         let mut walk = ContentWalk {
             automaton: &mut self.automaton,
             rows: &mut rows,
             language,
             read: characters,
-            words: Vec::new(),
+            set: TokenSet::new(vocabulary_len),
             kinds: None,
         };
-        let is_total = walk.automaton.content_is_total(language, state);
-        let start = walk.rows.id(state);
-        if is_total {
-            walk.words = tokens.inside(u64::MAX).0.to_vec();
+        let sure = walk.automaton.content_sure_bytes(language, state);
+        let is_total = sure == u32::MAX;
+        let start = walk.rows.id(state, walk.automaton, language);
+        if sure > SURE_BYTES {
+            walk.set = TokenSet::from_words(vocabulary_len, tokens.inside(u64::MAX).0.to_vec());
+            if !is_total {
+                for &token in tokens.longer_than(sure as usize - 1) {
+                    let bytes = self.vocabulary.token_bytes(token).unwrap_or_default();
+                    if bytes.iter().try_fold((start, 0), |at, &b| walk.enter(at, b)).is_none() {
+                        walk.set.remove(token);
+                    }
+                }
+                for &token in &tokens.with_escapes {
+                    walk.set.remove(token);
+                }
+            }
+        } else if let Some(words) = walk.looping(tokens, start, &self.vocabulary) {
+            walk.set = TokenSet::from_words(vocabulary_len, words);
         } else {
-            walk.words.resize(self.vocabulary.len().div_ceil(64), 0);
             tokens.contents.walk(&mut walk, (start, 0), &mut self.content_stack);
+        }
+        if !is_total {
             tokens.escaped_contents.walk(&mut walk, (start, 0), &mut self.content_stack);
             for escape in tokens.escapes.iter().filter(|escape| escape.begun) {
                 let end = escape.content.iter().try_fold((start, 0), |at, &b| walk.enter(at, b));
@@ -405,7 +416,7 @@ impl<A: ByteAutomaton> StateTable<A> {
                     let end = walk.rows.rows[end as usize].state;
                     let read = characters + u64::from(more);
                     if walk.automaton.content_can_escape(language, end, read) {
-                        set_bit(&mut walk.words, escape.token);
+                        walk.set.insert(escape.token);
                     }
                 }
             }
@@ -414,18 +425,18 @@ impl<A: ByteAutomaton> StateTable<A> {
         kinds[0] = walk.automaton.content_kind(language, state, characters);
         walk.kinds = Some(kinds);
         tokens.closer_trie.walk(&mut walk, (start, 0), &mut self.content_stack);
-        let (mut words, kinds) = (walk.words, walk.kinds.unwrap_or_default());
+        let (mut inside, kinds) = (walk.set, walk.kinds.unwrap_or_default());
         self.quoted.rows.insert(language, rows);
         if !is_total {
             for escape in tokens.escapes.iter().filter(|escape| !escape.begun) {
                 match self.step_token(position, escape.token)? {
-                    Step::To(_) => set_bit(&mut words, escape.token),
+                    Step::To(_) => inside.insert(escape.token),
                     Step::Dead { .. } => {}
                     Step::Undecided { .. } => return None,
                 }
             }
         }
-        Some(LanguageTokens { words, kinds: kinds.into() })
+        Some(LanguageTokens { inside, kinds: kinds.into() })
     }
 
     /// The rests that may follow if the text ends here.
@@ -463,9 +474,7 @@ impl<A: ByteAutomaton> StateTable<A> {
 /// Collects every token that leads to a live state: a few in a list, more in a bitset.
 struct MaskWalk<'a, A> {
     automaton: &'a mut A,
-    few: Vec<TokenId>,
-    words: Vec<u64>,
-    word_count: usize,
+    set: TokenSet,
     undecided: u32,
 }
 
@@ -486,17 +495,8 @@ impl<A: ByteAutomaton> TrieVisitor for MaskWalk<'_, A> {
     fn token(&mut self, token: TokenId, state: StateId) {
         if state == StateId::UNDECIDED {
             self.undecided += 1;
-        } else if !self.words.is_empty() {
-            set_bit(&mut self.words, token);
         } else {
-            self.few.push(token);
-            if self.few.len() > FEW_TOKENS {
-                self.words.resize(self.word_count, 0);
-                for &token in &self.few {
-                    set_bit(&mut self.words, token);
-                }
-                self.few.clear();
-            }
+            self.set.insert(token);
         }
     }
 }
@@ -541,9 +541,85 @@ struct ContentWalk<'a, A> {
     language: u32,
     /// Characters before the position.
     read: u64,
-    words: Vec<u64>,
+    set: TokenSet,
     /// If given, the tokens are contents, and it is written of which kind they are.
     kinds: Option<Vec<Option<u32>>>,
+}
+
+impl<A: ByteAutomaton> ContentWalk<'_, A> {
+    /// The tokens without escape sequences that stay inside, from a state that most bytes which may
+    /// follow do not change: tokens of such bytes alone are allowed, tokens with a byte that may not
+    /// follow are not, and the others are read. `None` if those are too many.
+    fn looping(
+        &mut self,
+        tokens: &QuotedTokens,
+        start: u32,
+        vocabulary: &Vocabulary,
+    ) -> Option<Vec<u64>> {
+        let state = self.rows.rows[start as usize].state;
+        let (first, last) = self.rows.rows[start as usize].live?;
+        if first > self.read || last < self.read {
+            return None;
+        }
+        let next = self.next(start);
+        let looping = self.automaton.content_looping_bytes(self.language, state);
+        if looping.len() < MIN_LOOPING_BYTES {
+            return None;
+        }
+        let leading_elsewhere =
+            |byte: &u8| !looping.contains(*byte) && next[*byte as usize] != NO_ROW;
+        let most: u32 =
+            (0..=u8::MAX).filter(leading_elsewhere).map(|byte| tokens.having_len(byte)).sum();
+        if most > MAX_READ_TOKENS {
+            return None;
+        }
+        // Tokens with a byte that may not follow, and with one that leads elsewhere. Bytes inside a
+        // character say nothing that its first does not.
+        let mut read = vec![0u64; tokens.plain.len()];
+        let mut out = read.clone();
+        for byte in (0..=u8::MAX).filter(|byte| byte & 0xC0 != 0x80 && !looping.contains(*byte)) {
+            let set = if next[byte as usize] == NO_ROW { &mut out } else { &mut read };
+            let having = &tokens.having[byte as usize];
+            set.iter_mut().zip(having).for_each(|(word, having)| *word |= having);
+        }
+        // A token of bytes that loop ends where it began, and only its length matters.
+        let (short, _) = tokens.inside(last - self.read);
+        let mut words: Vec<u64> = tokens
+            .plain
+            .iter()
+            .zip(short)
+            .zip(out.iter().zip(&read))
+            .map(|((plain, short), (out, read))| plain & short & !out & !read)
+            .collect();
+        for (index, mut word) in read.into_iter().enumerate() {
+            while word != 0 {
+                let token = index as u32 * 64 + word.trailing_zeros();
+                word &= word - 1;
+                let bytes = vocabulary.token_bytes(token).unwrap_or_default();
+                let end = bytes.iter().try_fold((start, 0), |at, &byte| self.enter(at, byte));
+                if let Some((row, characters)) = end {
+                    let row = &self.rows.rows[row as usize];
+                    let total = self.read + u64::from(characters);
+                    let live = match row.live {
+                        Some((first, last)) => (first..=last).contains(&total),
+                        None => self.automaton.content_is_live(self.language, row.state, total),
+                    };
+                    if live {
+                        set_bit(&mut words, token);
+                    }
+                }
+            }
+        }
+        Some(words)
+    }
+
+    /// The successors of a row by byte.
+    fn next(&mut self, row: u32) -> [u32; 256] {
+        if self.rows.rows[row as usize].next.is_none() {
+            self.rows.fill(row, self.automaton, self.language);
+        }
+        self.rows.rows[row as usize].next.as_deref().copied().unwrap_or([NO_ROW; 256])
+    }
 }
 
 impl<A: ByteAutomaton> TrieVisitor for ContentWalk<'_, A> {
@@ -564,11 +640,18 @@ impl<A: ByteAutomaton> TrieVisitor for ContentWalk<'_, A> {
     #[inline]
     fn token(&mut self, token: TokenId, (row, characters): (u32, u32)) {
         let characters = self.read + u64::from(characters);
-        let state = self.rows.rows[row as usize].state;
+        let row = &self.rows.rows[row as usize];
         if let Some(kinds) = &mut self.kinds {
-            kinds[token as usize] = self.automaton.content_kind(self.language, state, characters);
-        } else if self.automaton.content_is_live(self.language, state, characters) {
-            set_bit(&mut self.words, token);
+            kinds[token as usize] =
+                self.automaton.content_kind(self.language, row.state, characters);
+            return;
+        }
+        let live = match row.live {
+            Some((first, last)) => (first..=last).contains(&characters),
+            None => self.automaton.content_is_live(self.language, row.state, characters),
+        };
+        if live {
+            self.set.insert(token);
         }
     }
 }

@@ -177,7 +177,7 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
         self.within = if self.ended {
             TokenMask::new(vocabulary_len)
         } else {
-            self.table.mask_within(self.state(), remaining_tokens)
+            self.table.mask_within(self.state(), &self.text, remaining_tokens)
         };
         if self.within.is_empty() && !self.is_complete() {
             return Err(ConstraintError::NoTokenAllowed);
@@ -193,20 +193,18 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
             return self.is_accepting();
         }
         let state = self.state();
-        let Some(Step::To(mut after)) = self.table.step_token(state, token) else { return false };
-        if self.table.automaton.needs_settling(after) {
-            let bytes = self.table.vocabulary.token_bytes(token).unwrap_or_default();
-            after = self.table.automaton.settle(after, &[&self.text, bytes].concat());
+        let Some(Step::To(after)) = self.table.step_token(state, token) else { return false };
+        if self.table.canonical_token(state).is_some_and(|expected| expected != token) {
+            return false;
         }
-        self.table.canonical_token(state).is_none_or(|expected| expected == token)
-            && self.table.completes_within(after, remaining_tokens)
+        self.table.completes_within(after, &self.text, token, remaining_tokens)
     }
 
     fn completion_tokens(&mut self) -> usize {
         if self.ended {
             return 0;
         }
-        self.table.completion_tokens(self.state()).unwrap_or(usize::MAX)
+        self.table.completion_with(self.state(), &self.text, None).unwrap_or(usize::MAX)
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), ConstraintError> {

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use molde_vocab::{QuotedEnd, QuotedRules, TokenId, TokenTrie, Vocabulary};
 use rustc_hash::FxHashMap;
 
+use crate::table::set_bit;
+
 /// The tokens of a vocabulary, read from inside a quoted text between two characters.
 #[derive(Debug)]
 pub(crate) struct QuotedTokens {
@@ -25,6 +27,17 @@ pub(crate) struct QuotedTokens {
     pub(crate) contents: TokenTrie,
     /// The contents of the tokens that stay inside and have whole escape sequences.
     pub(crate) escaped_contents: TokenTrie,
+    /// The tokens of `contents`, as words of a bitset.
+    pub(crate) plain: Box<[u64]>,
+    /// For each byte, those of `plain` that have it; empty for bytes inside characters.
+    pub(crate) having: Box<[Box<[u64]>]>,
+    having_lens: Box<[u32]>,
+    /// The tokens of `contents`, the longest first.
+    by_length: Box<[TokenId]>,
+    /// Of the tokens of `by_length`, how many are longer than each number of bytes.
+    longer: Box<[u32]>,
+    /// The tokens that stay inside and are not in `contents`.
+    pub(crate) with_escapes: Box<[TokenId]>,
     /// Tokens that end inside an escape sequence.
     pub(crate) escapes: Box<[EscapeToken]>,
     /// The tokens that end the text, by rest, then by content.
@@ -71,7 +84,7 @@ impl QuotedTokens {
         let mut inside: Vec<(u64, TokenId)> = Vec::new();
         let mut contents: Vec<(Vec<u8>, TokenId)> = Vec::new();
         let mut escaped: Vec<(Vec<u8>, TokenId)> = Vec::new();
-        let mut escapes = Vec::new();
+        let mut escapes: Vec<EscapeToken> = Vec::new();
         let mut closers = Vec::new();
         let mut rests: FxHashMap<&[u8], u32> = FxHashMap::default();
         let mut closer_ids: FxHashMap<Vec<u8>, u32> = FxHashMap::default();
@@ -127,7 +140,37 @@ impl QuotedTokens {
         let trie = |texts: &[(Vec<u8>, TokenId)]| {
             small_trie(texts.iter().map(|(content, token)| (&**content, *token)).collect())
         };
+        let word_count = vocabulary.len().div_ceil(64);
+        let mut plain = vec![0; word_count];
+        let having_byte = |byte: u8| if byte & 0xC0 == 0x80 { 0 } else { word_count };
+        let mut having: Vec<Box<[u64]>> =
+            (0..=u8::MAX).map(|byte| vec![0; having_byte(byte)].into()).collect();
+        for (content, token) in &contents {
+            set_bit(&mut plain, *token);
+            for &byte in content.iter().filter(|&&byte| byte & 0xC0 != 0x80) {
+                set_bit(&mut having[byte as usize], *token);
+            }
+        }
+        let having_lens = having
+            .iter()
+            .map(|set| set.iter().map(|word| word.count_ones()).sum::<u32>())
+            .collect();
+        let mut by_length: Vec<(usize, TokenId)> =
+            contents.iter().map(|(content, token)| (content.len(), *token)).collect();
+        by_length.sort_unstable_by_key(|&(length, token)| (std::cmp::Reverse(length), token));
+        let longest = by_length.first().map_or(0, |&(length, _)| length);
+        let longer = (0..=longest)
+            .map(|bytes| by_length.partition_point(|&(length, _)| length > bytes) as u32)
+            .collect();
+        let with_escapes = escaped.iter().map(|&(_, token)| token);
+        let with_escapes = with_escapes.chain(escapes.iter().map(|escape| escape.token)).collect();
         Self {
+            plain: plain.into(),
+            having: having.into(),
+            having_lens,
+            by_length: by_length.into_iter().map(|(_, token)| token).collect(),
+            longer,
+            with_escapes,
             up_to: up_to(vocabulary.len(), inside),
             contents: trie(&contents),
             escaped_contents: trie(&escaped),
@@ -139,6 +182,16 @@ impl QuotedTokens {
             closer_trie,
             quote,
         }
+    }
+
+    /// The tokens that stay inside, have no escape sequence, and are longer than so many bytes.
+    pub(crate) fn longer_than(&self, bytes: usize) -> &[TokenId] {
+        &self.by_length[..self.longer.get(bytes).copied().unwrap_or(0) as usize]
+    }
+
+    /// Number of tokens that stay inside, have no escape sequence, and have a byte.
+    pub(crate) fn having_len(&self, byte: u8) -> u32 {
+        self.having_lens[byte as usize]
     }
 
     /// Number of rests.
@@ -217,7 +270,7 @@ fn up_to(vocabulary_len: usize, mut tokens: Vec<(u64, TokenId)>) -> Box<[(Box<[u
         while (sets.len() as u64) < characters {
             sets.push((words.as_slice().into(), len));
         }
-        words[token as usize / 64] |= 1 << (token % 64);
+        set_bit(&mut words, token);
         len += 1;
     }
     sets.push((words.into(), len));

@@ -88,6 +88,10 @@ impl ByteAutomaton for SchemaConstraint {
         self.0.completion(state.0)
     }
 
+    fn completion_start(&mut self, state: StateId, max_bytes: usize) -> Vec<u8> {
+        self.0.completion_start(state.0, max_bytes)
+    }
+
     fn successors(&mut self, state: StateId) -> ByteSet {
         ByteSet::from_words(self.0.successors(state.0))
     }
@@ -128,8 +132,16 @@ impl ByteAutomaton for SchemaConstraint {
         ByteSet::from_words(self.0.content_successors(language, state))
     }
 
-    fn content_is_total(&mut self, language: u32, state: u32) -> bool {
-        self.0.content_is_total(language, state)
+    fn content_sure_bytes(&mut self, language: u32, state: u32) -> u32 {
+        self.0.content_sure_bytes(language, state)
+    }
+
+    fn content_looping_bytes(&mut self, language: u32, state: u32) -> ByteSet {
+        ByteSet::from_words(self.0.content_looping_bytes(language, state))
+    }
+
+    fn content_live_range(&mut self, language: u32, state: u32) -> Option<(u64, u64)> {
+        self.0.content_live_range(language, state)
     }
 
     fn content_can_escape(&mut self, language: u32, state: u32, characters: u64) -> bool {

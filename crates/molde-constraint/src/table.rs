@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use molde_vocab::{ByteAutomaton, ByteSet, StateId, TokenId, TokenMask, TrieVisitor, Vocabulary};
+use molde_vocab::{
+    ByteAutomaton, ByteSet, GuidedVisitor, StateId, TokenId, TokenMask, TrieVisitor, Vocabulary,
+};
 use rustc_hash::FxHashMap;
 
 use crate::MatcherOptions;
@@ -13,6 +15,7 @@ use crate::canonical::{Canonical, SegmentCache};
 use crate::completion::Completion;
 use crate::masks::{QuotedCache, StateMask};
 use crate::quoted::QuotedTokens;
+use crate::token_set::TokenSet;
 
 /// An automaton, a vocabulary, and what has been found out about the two.
 #[derive(Clone, Debug)]
@@ -31,11 +34,8 @@ pub(crate) struct StateTable<A> {
     pub(crate) cache_bytes: usize,
     /// Above this the automaton is cleared: its limit, or more if live states need it.
     automaton_threshold: usize,
-    words: Vec<u64>,
-    walk_stack: Vec<StateId>,
     pub(crate) guided_stack: Vec<(StateId, ByteSet)>,
     pub(crate) content_stack: Vec<(u32, u32)>,
-    pub(crate) few: Vec<TokenId>,
 }
 
 /// What is known of one state; `None` is not known yet.
@@ -63,7 +63,6 @@ pub(crate) enum Step {
 
 impl<A: ByteAutomaton> StateTable<A> {
     pub(crate) fn new(automaton: A, vocabulary: Arc<Vocabulary>, options: MatcherOptions) -> Self {
-        let words = vec![0; vocabulary.len().div_ceil(u64::BITS as usize)];
         let quoted_tokens =
             automaton.quoted_rules().map(|rules| QuotedTokens::of(&vocabulary, rules));
         Self {
@@ -77,11 +76,8 @@ impl<A: ByteAutomaton> StateTable<A> {
             segments: SegmentCache::default(),
             cache_bytes: 0,
             automaton_threshold: options.limits.max_automaton_bytes,
-            words,
-            walk_stack: Vec::new(),
             guided_stack: Vec::new(),
             content_stack: Vec::new(),
-            few: Vec::new(),
         }
     }
 
@@ -99,46 +95,75 @@ impl<A: ByteAutomaton> StateTable<A> {
     }
 
     /// The tokens of the mask with which the text can be completed in `remaining` tokens, end of
-    /// turn not counted.
-    pub(crate) fn mask_within(&mut self, state: StateId, remaining: usize) -> TokenMask {
+    /// turn not counted. `text` is what was read so far.
+    pub(crate) fn mask_within(
+        &mut self,
+        state: StateId,
+        text: &[u8],
+        remaining: usize,
+    ) -> TokenMask {
+        let mut set = TokenSet::new(self.vocabulary.len());
         if let Some(token) = self.canonical_token(state) {
-            let fits = matches!(self.step_token(state, token), Some(Step::To(end))
-                if self.completes_within(end, remaining));
-            return TokenMask::from_tokens(self.vocabulary.len(), fits.then_some(token));
+            if matches!(self.step_token(state, token), Some(Step::To(end))
+                if self.completes_within(end, text, token, remaining))
+            {
+                set.insert(token);
+            }
+            return set.into_mask();
         }
+        let vocabulary = Arc::clone(&self.vocabulary);
         let mut walk = EndsWalk { automaton: &mut self.automaton, ends: Vec::new() };
-        self.vocabulary.trie().walk(&mut walk, state, &mut self.walk_stack);
-        // Neighbours in the trie mostly lead to the same state.
-        let mut last = None;
+        vocabulary.trie().walk_guided(&mut walk, state, &mut self.guided_stack);
+        // Many tokens lead to the same state.
+        let mut known: FxHashMap<StateId, bool> = FxHashMap::default();
         for (token, end) in walk.ends {
-            let fits = match last {
-                Some((state, fits)) if state == end => fits,
-                _ => self.completes_within(end, remaining),
+            let settles = self.automaton.needs_settling(end);
+            let fits = match known.get(&end) {
+                Some(&fits) if !settles => fits,
+                _ => self.completes_within(end, text, token, remaining),
             };
-            last = Some((end, fits));
+            known.insert(end, fits);
             if fits {
-                set_bit(&mut self.words, token);
+                set.insert(token);
             }
         }
-        self.take_mask(state)
-    }
-
-    /// The mask of the bits set in `words`, and the end-of-turn tokens where `state` accepts;
-    /// clears `words`.
-    fn take_mask(&mut self, state: StateId) -> TokenMask {
         if self.automaton.is_accepting(state) {
-            for &token in self.vocabulary.end_of_turn() {
-                set_bit(&mut self.words, token);
-            }
+            vocabulary.end_of_turn().iter().for_each(|&token| set.insert(token));
         }
-        let mask = TokenMask::from_words(self.vocabulary.len(), &self.words);
-        self.words.fill(0);
-        mask
+        set.into_mask()
     }
 
-    /// Whether one token that leads to `end` and a completion from there fit into `remaining`.
-    pub(crate) fn completes_within(&mut self, end: StateId, remaining: usize) -> bool {
-        self.completion_tokens(end).is_some_and(|tokens| tokens < remaining)
+    /// Whether `token`, which leads from `text` to `end`, and a completion from there fit into
+    /// `remaining`.
+    pub(crate) fn completes_within(
+        &mut self,
+        end: StateId,
+        text: &[u8],
+        token: TokenId,
+        remaining: usize,
+    ) -> bool {
+        let mut end = end;
+        if self.automaton.needs_settling(end) {
+            let bytes = self.vocabulary.token_bytes(token).unwrap_or_default();
+            end = self.automaton.settle(end, &[text, bytes].concat());
+        }
+        end.is_live()
+            && self.completion_with(end, text, Some(token)).is_some_and(|tokens| tokens < remaining)
+    }
+
+    /// The number of tokens that complete the text from a live state, which `text` and then `token`
+    /// lead to; `None` if the vocabulary cannot spell it.
+    pub(crate) fn completion_with(
+        &mut self,
+        state: StateId,
+        text: &[u8],
+        token: Option<TokenId>,
+    ) -> Option<usize> {
+        self.completion_tokens(state).or_else(|| {
+            let bytes = token.and_then(|token| self.vocabulary.token_bytes(token));
+            let text = [text, bytes.unwrap_or_default()].concat();
+            self.completion_by_text(state, &text)
+        })
     }
 
     /// Where a text token leads from a live state; `None` for a token without text.
@@ -207,6 +232,12 @@ impl<A: ByteAutomaton> StateTable<A> {
 struct EndsWalk<'a, A> {
     automaton: &'a mut A,
     ends: Vec<(TokenId, StateId)>,
+}
+
+impl<A: ByteAutomaton> GuidedVisitor for EndsWalk<'_, A> {
+    fn successors(&mut self, state: StateId) -> ByteSet {
+        self.automaton.successors(state)
+    }
 }
 
 impl<A: ByteAutomaton> TrieVisitor for EndsWalk<'_, A> {

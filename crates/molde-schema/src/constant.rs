@@ -1,9 +1,6 @@
 //! Values as nodes: equality by value, so that `1`, `1.0` and `1e0` are one value and the members
 //! of an object come in any order.
 
-use std::sync::Arc;
-
-use crate::dfa::{Dfa, DfaError, DfaLimits};
 use crate::document::{Document, Value, ValueId};
 use crate::ir::{ArrayRule, Node, NodeId, ObjectRule, StringRule, TypeSet};
 use crate::number::{Decimal, NumberError, NumberLimits, NumberSpec};
@@ -13,8 +10,6 @@ use crate::number::{Decimal, NumberError, NumberLimits, NumberSpec};
 pub(crate) enum ConstantError {
     #[error("cannot be enforced: {0}")]
     Number(#[from] NumberError),
-    #[error("cannot be compiled: {0}")]
-    Words(#[from] DfaError),
 }
 
 /// One node for a list of scalars; containers in the list are passed over.
@@ -47,9 +42,10 @@ pub(crate) fn scalars(
         node.number = Some(Box::new(NumberSpec::from_values(numbers)));
     }
     if !strings.is_empty() {
-        let words = Dfa::from_words(strings, &DfaLimits::default())?;
-        let languages = vec![Arc::new(words)];
-        node.string = Some(Box::new(StringRule { languages, ..StringRule::default() }));
+        strings.sort_unstable();
+        strings.dedup();
+        let words = Some(strings.into_iter().map(Box::from).collect());
+        node.string = Some(Box::new(StringRule { words, ..StringRule::default() }));
     }
     Ok(node)
 }
@@ -98,6 +94,11 @@ fn push(nodes: &mut Vec<Node>, node: Node) -> NodeId {
     NodeId(nodes.len() as u32 - 1)
 }
 
+/// A JSON string; it ends where the next part begins, so that no two lists of parts look alike.
+fn quoted(text: &str) -> String {
+    format!("{text:?}:")
+}
+
 /// A text that equal values share and different ones do not.
 pub(crate) fn canonical(document: &Document, value: ValueId) -> Result<String, NumberError> {
     Ok(match document.get(value) {
@@ -107,7 +108,7 @@ pub(crate) fn canonical(document: &Document, value: ValueId) -> Result<String, N
             let number = Decimal::parse(text, &NumberLimits::default())?;
             format!("{}e{}", number.mantissa(), number.exponent())
         }
-        Value::String(text) => format!("{text:?}"),
+        Value::String(text) => quoted(text),
         Value::Array(items) => {
             let items: Result<Vec<String>, _> =
                 items.iter().map(|&item| canonical(document, item)).collect();
@@ -118,7 +119,9 @@ pub(crate) fn canonical(document: &Document, value: ValueId) -> Result<String, N
             sorted.sort();
             let mut text = String::from("{");
             for (name, &member) in sorted {
-                text += &format!("{name:?}:{},", canonical(document, member)?);
+                text.push_str(&quoted(name));
+                text.push_str(&canonical(document, member)?);
+                text.push(',');
             }
             text + "}"
         }

@@ -163,6 +163,8 @@ pub(crate) struct StringRule {
     pub(crate) languages: Vec<Arc<Dfa>>,
     /// Which keyword each language is of, and its text; empty for constants.
     pub(crate) sources: Vec<(&'static str, Box<str>)>,
+    /// The decoded string must be one of these words, ascending.
+    pub(crate) words: Option<Arc<[Box<str>]>>,
 }
 
 /// `prefixItems`, `items`, `minItems`, `maxItems`, `contains`, `uniqueItems`.

@@ -85,7 +85,7 @@ pub struct Limits {
     /// Steps of multiplying out for one value; bounds the time where most alternatives turn out
     /// empty. Default 200,000 (about 0.2 s).
     pub expansion_steps: usize,
-    /// Ways in which one text can be read at the same time. Default 512.
+    /// Ways in which one text can be read at the same time. Default 2,048.
     pub threads: usize,
     /// Bytes of the shortest text of any value that is offered. Default 1 MiB.
     pub completion_bytes: u64,
@@ -102,7 +102,7 @@ impl Default for Limits {
             schema_nodes: 500_000,
             alternatives: 4096,
             expansion_steps: 200_000,
-            threads: 512,
+            threads: 2048,
             completion_bytes: 1 << 20,
             whitespace_bytes: 24,
         }

@@ -45,6 +45,14 @@ pub trait ByteAutomaton {
     /// empty where it accepts. The same state gives the same string every time.
     fn completion(&mut self, state: StateId) -> Vec<u8>;
 
+    /// The first bytes of [`completion`](Self::completion), at most so many. Default: cut from the
+    /// whole.
+    fn completion_start(&mut self, state: StateId, max_bytes: usize) -> Vec<u8> {
+        let mut start = self.completion(state);
+        start.truncate(max_bytes);
+        start
+    }
+
     /// Bytes among which are all those whose successor is not dead. Default: every byte.
     ///
     /// A vocabulary is walked along these bytes alone, so a narrow set is what makes a mask cheap.
@@ -80,10 +88,22 @@ pub trait ByteAutomaton {
         ByteSet::EMPTY
     }
 
-    /// Whether every content that goes on from a state, between two characters, can become one that
-    /// is allowed.
-    fn content_is_total(&mut self, _language: u32, _state: u32) -> bool {
-        false
+    /// The least number of bytes of a content that goes on from a state, between two characters, and
+    /// can no longer become one that is allowed: `u32::MAX` if there is none, 0 if that is not known.
+    fn content_sure_bytes(&mut self, _language: u32, _state: u32) -> u32 {
+        0
+    }
+
+    /// Bytes that begin characters which all lead from a state of a language of contents, between two
+    /// characters, back to it. None is always a correct answer.
+    fn content_looping_bytes(&mut self, _language: u32, _state: u32) -> ByteSet {
+        ByteSet::EMPTY
+    }
+
+    /// The numbers of characters with which a content that led to a state can become one that is
+    /// allowed, if they are an interval: the first and the last.
+    fn content_live_range(&mut self, _language: u32, _state: u32) -> Option<(u64, u64)> {
+        None
     }
 
     /// Whether an escape sequence can follow a content that led to a state, between two characters,

@@ -160,3 +160,49 @@ fn under_every_schema_masks_equal_trying_every_token() {
     }
     assert!(states >= 2000, "{states} states");
 }
+
+/// Walks to completion within the budget that is promised to be enough.
+#[test]
+fn under_every_schema_texts_are_completed_within_what_is_promised() {
+    let vocabulary = vocabulary();
+    let mut schemas: Vec<String> = SCHEMAS.iter().map(|&schema| schema.to_owned()).collect();
+    schemas.push(r#"{"type": "object", "minProperties": 6}"#.to_owned());
+    let mut random = Random(3);
+    for (index, schema) in schemas.iter().enumerate() {
+        let Ok(schema) = CompiledSchema::compile(schema, &CompileOptions::default()) else {
+            continue;
+        };
+        let schema = Arc::new(schema);
+        let options =
+            MatcherOptions { segmentation: Segmentation::Any, ..MatcherOptions::default() };
+        let constraint = SchemaConstraint::new(&schema);
+        let mut matcher = Matcher::new(constraint, Arc::clone(&vocabulary), options);
+        let needed = matcher.completion_tokens();
+        assert_ne!(needed, usize::MAX, "a text can be completed");
+        let mut remaining = needed + 4 * (index % 2);
+        while !matcher.is_complete() {
+            let tokens: Vec<TokenId> = matcher.mask_within(remaining).unwrap().iter().collect();
+            let token = random.choose(&tokens);
+            assert!(matcher.fits(token, remaining));
+            matcher.accept(token).unwrap();
+            remaining -= 1;
+            let needed = matcher.completion_tokens();
+            assert!(needed <= remaining, "{needed} of {remaining}");
+        }
+    }
+}
+
+#[test]
+fn a_long_least_length_is_counted_from_the_first_bytes_of_each_completion() {
+    let vocabulary = vocabulary();
+    let schema = r#"{"type": "string", "minLength": 20000}"#;
+    let schema = CompiledSchema::compile(schema, &CompileOptions::default()).unwrap();
+    let options = MatcherOptions { segmentation: Segmentation::Any, ..MatcherOptions::default() };
+    let constraint = SchemaConstraint::new(&Arc::new(schema));
+    let mut matcher = Matcher::new(constraint, Arc::clone(&vocabulary), options);
+    let needed = matcher.completion_tokens();
+    // No token has more than 40 characters.
+    assert!((500..=20_002).contains(&needed), "{needed}");
+    let quote = matcher.mask().unwrap().iter().find(|&t| vocabulary.token_bytes(t) == Some(b"\""));
+    assert!(matcher.fits(quote.unwrap(), needed + 1));
+}

@@ -93,6 +93,13 @@ impl Lengths {
         (max != INFINITE).then_some(u64::from(max))
     }
 
+    /// Fewest and most code points from `state` to acceptance (`None`: no most), if every number
+    /// between is attained.
+    pub(crate) fn interval(&self, state: u32) -> Option<(u64, Option<u64>)> {
+        let min = self.min(state)?;
+        self.interval[state as usize].then(|| (min, self.max(state)))
+    }
+
     /// Whether some accepted continuation of `state` has at least `least` and at most `most` code
     /// points (`None`: any number). `most` must not exceed the `max_length` of
     /// [`new`](Self::new).

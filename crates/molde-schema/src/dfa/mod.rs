@@ -23,9 +23,12 @@ mod minimize;
 mod ops;
 mod raw;
 mod shortest;
+mod table;
 #[cfg(test)]
 pub(crate) mod tests;
 mod words;
+
+use rustc_hash::FxHashMap;
 
 pub(crate) use determinize::{Context, Lookaround, Neighbour, determinize, lookaround_marker};
 pub(crate) use lengths::Lengths;
@@ -232,10 +235,51 @@ impl Dfa {
         true
     }
 
-    /// For each state, whether it is between two characters and no string is ever dead from it.
-    ///
-    /// Greatest fixpoint over pairs of a state and one of the automaton of all strings.
-    pub(crate) fn total_states(&self) -> Box<[bool]> {
+    /// The bytes that begin characters which all lead from a state, between two characters, back to
+    /// it: byte `b` is bit `b % 64` of word `b / 64`.
+    pub(crate) fn looping_bytes(&self, state: u32) -> [u64; 4] {
+        let any = Self::any_string();
+        let mut bits = [0; 4];
+        let mut known: FxHashMap<(u32, u32), bool> = FxHashMap::default();
+        known.insert((any.start(), state), true);
+        for expected in any.transitions(any.start()) {
+            for byte in expected.lo..=expected.hi {
+                let target = self.step(state, byte);
+                if self.leads_back(target, &any, expected.target, &mut known) {
+                    bits[byte as usize / 64] |= 1 << (byte % 64);
+                }
+            }
+        }
+        bits
+    }
+
+    /// Whether all that completes a character leads from `at`, which goes along with state `role` of
+    /// `any`, to the pair that is known to be a good one. At most four levels deep.
+    fn leads_back(
+        &self,
+        at: u32,
+        any: &Self,
+        role: u32,
+        known: &mut FxHashMap<(u32, u32), bool>,
+    ) -> bool {
+        if let Some(&known) = known.get(&(role, at)) {
+            return known;
+        }
+        let back = at != Self::DEAD
+            && role != any.start()
+            && any.transitions(role).iter().all(|expected| {
+                (expected.lo..=expected.hi).all(|byte| {
+                    let target = self.step(at, byte);
+                    self.leads_back(target, any, expected.target, known)
+                })
+            });
+        known.insert((role, at), back);
+        back
+    }
+
+    /// For each state between two characters, the least number of bytes of a string that is dead
+    /// after them, `u32::MAX` if none ever is; 0 for the other states.
+    pub(crate) fn sure_bytes(&self) -> Box<[u32]> {
         let any = Self::any_string();
         // The state of `any` that each state goes along with. Where there are two, one of them asks
         // for more than the state, which never leaves valid UTF-8, can have.
@@ -243,13 +287,14 @@ impl Dfa {
         let mut order = vec![self.start()];
         role[self.start() as usize] = any.start();
         let mut incoming: Vec<(u32, u32)> = Vec::new();
-        let mut total = vec![true; self.states()];
+        let mut sure = vec![u32::MAX; self.states()];
         let mut failed = Vec::new();
         let mut next = 0;
         while next < order.len() {
             let state = order[next];
             next += 1;
             let own = self.transitions(state);
+            let mut fails = false;
             for expected in any.transitions(role[state as usize]) {
                 let mut byte = u16::from(expected.lo);
                 for transition in own.iter().filter(|t| t.hi >= expected.lo && t.lo <= expected.hi)
@@ -263,29 +308,37 @@ impl Dfa {
                     if *known == Self::DEAD {
                         *known = expected.target;
                         order.push(transition.target);
-                    } else if *known != expected.target
-                        && std::mem::take(&mut total[transition.target as usize])
-                    {
+                    } else if *known != expected.target && sure[transition.target as usize] > 1 {
+                        sure[transition.target as usize] = 1;
                         failed.push(transition.target);
                     }
                 }
-                if byte <= u16::from(expected.hi) && std::mem::take(&mut total[state as usize]) {
-                    failed.push(state);
-                }
+                fails |= byte <= u16::from(expected.hi);
+            }
+            if fails && sure[state as usize] > 1 {
+                sure[state as usize] = 1;
+                failed.push(state);
             }
         }
         incoming.sort_unstable();
-        while let Some(state) = failed.pop() {
+        let mut next = 0;
+        while next < failed.len() {
+            let state = failed[next];
+            next += 1;
             let at = incoming.partition_point(|&(target, _)| target < state);
             for &(_, source) in incoming[at..].iter().take_while(|&&(target, _)| target == state) {
-                if std::mem::take(&mut total[source as usize]) {
+                if sure[source as usize] == u32::MAX {
+                    sure[source as usize] = sure[state as usize] + 1;
                     failed.push(source);
                 }
             }
         }
-        (0..self.states())
-            .map(|state| total[state] && role[state] == any.start() && state > 0)
-            .collect()
+        for (sure, &role) in sure.iter_mut().zip(&role) {
+            if role != any.start() {
+                *sure = 0;
+            }
+        }
+        sure.into()
     }
 
     /// Heap bytes held by the tables.

@@ -338,29 +338,63 @@ fn every_limit_is_an_error_that_names_it() {
 }
 
 #[test]
-fn a_state_is_total_where_every_string_can_go_on() {
+fn fewer_bytes_than_are_sure_are_never_dead() {
     let limits = DfaLimits::default();
     for (pattern, expected) in [
-        ("foo", true),
-        ("^foo", false),
-        ("^(foo|[^f].*)?", true),
-        ("^[^é]*$", false),
-        ("é$", true),
-        ("^[\\u0000-\\u07ff\\u0900-\\u{10ffff}]*", true),
-        ("^[\\u0000-\\u07ff\\u0900-\\u{10ffff}]*$", false),
+        ("foo", u32::MAX),
+        ("^foo", 1),
+        ("^(foo|[^f].*)?", u32::MAX),
+        ("^(foo|[^f])", 2),
+        ("^[^é]*$", 2),
+        ("é$", u32::MAX),
+        ("^[\\u0000-\\u07ff\\u0900-\\u{10ffff}]*", u32::MAX),
+        ("^[\\u0000-\\u07ff\\u0900-\\u{10ffff}]*$", 2),
+        ("^(\\S+\\s+){0,3}\\S+$|^$", 1),
+        ("^x|^[\\s\\S]{0,9}$", 10),
     ] {
         let dfa = crate::pattern::compile_dfa(pattern, &limits).unwrap();
-        let total = dfa.total_states();
-        assert_eq!(total[dfa.start() as usize], expected, "{pattern}");
-        // By definition: over some strings of every length of UTF-8, from every total state.
-        let samples = ["a", "f", "o", "\u{7ff}", "\u{800}", "\u{8ff}", "é", "\u{d7ff}", "😀"];
+        let sure = dfa.sure_bytes();
+        assert_eq!(sure[dfa.start() as usize], expected, "{pattern}");
+        // By definition: over random strings, from every state between two characters.
+        let characters = ["a", "f", "o", " ", "\u{7ff}", "\u{800}", "é", "\u{d7ff}", "😀", "\n"];
+        let mut random = Random(5);
         for state in 1..dfa.states() as u32 {
-            if total[state as usize] {
-                for sample in samples {
-                    let next = dfa.step_all(state, sample.as_bytes());
-                    assert!(next != Dfa::DEAD && total[next as usize], "{pattern} {sample}");
+            for _ in 0..50 {
+                let count = random.below(14);
+                let text: String =
+                    (0..count).map(|_| characters[random.below(characters.len())]).collect();
+                let bytes = sure[state as usize] as usize;
+                if text.len() < bytes {
+                    assert_ne!(dfa.step_all(state, text.as_bytes()), Dfa::DEAD, "{pattern} {text}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn bytes_loop_where_no_character_that_they_begin_changes_the_state() {
+    let limits = DfaLimits::default();
+    for pattern in ["^[^/]*$", "^\\S*$", "^.*$", "^[^é]*$", "^a*$", "^(..)*$", "^[a-zé日]*x?$"] {
+        let dfa = crate::pattern::compile_dfa(pattern, &limits).unwrap();
+        for state in 1..dfa.states() as u32 {
+            let inside = dfa.transitions(state).first().is_some_and(|t| t.lo & 0xC0 == 0x80);
+            if inside {
+                continue;
+            }
+            let bits = dfa.looping_bytes(state);
+            let mut expected = [u64::MAX; 4];
+            for byte in (0x80..0xC2).chain(0xF5..=0xFF) {
+                expected[byte / 64] &= !(1 << (byte % 64));
+            }
+            for character in '\0'..=char::MAX {
+                let mut buffer = [0; 4];
+                let text = character.encode_utf8(&mut buffer).as_bytes();
+                if dfa.step_all(state, text) != state {
+                    expected[text[0] as usize / 64] &= !(1 << (text[0] % 64));
+                }
+            }
+            assert_eq!(bits, expected, "{pattern} {state}");
         }
     }
 }

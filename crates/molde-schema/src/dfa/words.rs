@@ -41,6 +41,23 @@ impl Frozen {
 }
 
 impl Dfa {
+    /// Appends the words that go on from `state`, of which there must be finitely many.
+    pub(crate) fn words_from(&self, state: u32, words: &mut Vec<Box<[u8]>>) {
+        let mut open = vec![(state, Vec::new())];
+        while let Some((state, word)) = open.pop() {
+            if state != Self::DEAD && self.is_accepting(state) {
+                words.push(word.as_slice().into());
+            }
+            for transition in self.transitions(state) {
+                for byte in transition.lo..=transition.hi {
+                    let mut longer: Vec<u8> = word.clone();
+                    longer.push(byte);
+                    open.push((transition.target, longer));
+                }
+            }
+        }
+    }
+
     /// Exactly these words, in any order, repeated or not.
     ///
     /// # Errors

@@ -4,17 +4,25 @@
 //! automaton would be out of proportion, is enforced as a *subset*: every accepted text is valid,
 //! and [`Format::subset`] says what is left out. Other names than those of [`Format::from_name`]
 //! are annotations.
+//!
+//! The expressions and constructions are here, and compiled for tests only: the automata they make
+//! are read from a table (`table.rs`).
 
+#[cfg(test)]
 mod host;
+#[cfg(test)]
 mod resource;
+#[cfg(test)]
 mod syntax;
+mod table;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
 mod time;
 
 #[cfg(test)]
-use crate::dfa::Dfa;
-use crate::dfa::DfaLimits;
+use crate::dfa::{Dfa, DfaLimits};
+#[cfg(test)]
 use crate::pattern::{Pattern, PatternError, compile_dfa};
 
 /// A format that can be asserted.
@@ -147,17 +155,18 @@ impl Format {
                 "quoted pairs, quoted parts beyond 15 characters that are not ASCII, and what `idn-hostname` leaves out",
             ),
             Self::Regex => Some(
-                "groups nested deeper than two levels, lookaround, backreferences, named groups, properties, and class ranges other than of letters or digits",
+                "groups nested deeper than two levels, lookbehind, backreferences, named groups, properties, class ranges other than of letters or digits, and counts from 30 on with the same tens twice",
             ),
             _ => None,
         }
     }
 
-    /// The texts of the format, bounds on their length kept apart from the automaton.
+    /// What [`language`](Self::language) reads from a table.
     ///
     /// # Errors
     /// [`PatternError::Limit`] if `limits` are below what the format needs; the defaults are not.
-    pub(crate) fn language(
+    #[cfg(test)]
+    pub(crate) fn build(
         self,
         profile: Profile,
         limits: &DfaLimits,
@@ -200,16 +209,18 @@ impl Format {
     /// For `hostname` and the e-mail formats the states are multiplied by the length bound.
     pub(crate) fn dfa(self, profile: Profile) -> Result<Dfa, PatternError> {
         let limits = DfaLimits::default();
-        Ok(self.language(profile, &limits)?.into_dfa(&limits)?)
+        Ok(self.language(profile).into_dfa(&limits)?)
     }
 }
 
 /// The strings that an expression matches as a whole.
+#[cfg(test)]
 fn whole(expression: &str, limits: &DfaLimits) -> Result<Pattern, PatternError> {
     Ok(compile_dfa(&format!("^(?:{expression})$"), limits)?.into())
 }
 
 /// At most `max_chars` code points of what the expression matches as a whole.
+#[cfg(test)]
 fn bounded(expression: &str, max_chars: u64, limits: &DfaLimits) -> Result<Pattern, PatternError> {
     Ok(Pattern { max_chars: Some(max_chars), ..whole(expression, limits)? })
 }

@@ -35,7 +35,7 @@ pub(super) fn regex(limits: &DfaLimits) -> Result<Pattern, PatternError> {
     let quantifier = format!(r"(?:(?:[*+?]|\{{(?:\d{{1,3}},?|{counts})\}})\??)?");
     let assertion = r"(?:\^|\$|\\[bB])";
     let mut disjunction = String::new();
-    for depth in 0..=3 {
+    for depth in 0..=2 {
         let (group, lookahead) = if depth == 0 {
             (String::new(), String::new())
         } else {
@@ -59,16 +59,21 @@ fn ranges() -> String {
     ranges.join("|")
 }
 
-/// `3,16` and the like: up to two digits, and up to three that are not less.
+/// `3,16` and the like: up to two digits, and up to three that are not less. Where the first is 30 or
+/// more, the second has other tens.
 fn counts() -> String {
     let mut counts = Vec::new();
     for least in 0..10 {
         counts.push(format!(r"{least},(?:[{least}-9]|[1-9]\d{{1,2}})"));
     }
     for tens in 1..10 {
-        let more = if tens < 9 { format!(r"|[{}-9]\d", tens + 1) } else { String::new() };
+        let more = if tens < 9 { format!(r"[{}-9]\d|", tens + 1) } else { String::new() };
+        if tens > 2 {
+            counts.push(format!(r"{tens}\d,(?:{more}[1-9]\d{{2}})"));
+            continue;
+        }
         for ones in 0..10 {
-            counts.push(format!(r"{tens}{ones},(?:{tens}[{ones}-9]{more}|[1-9]\d{{2}})"));
+            counts.push(format!(r"{tens}{ones},(?:{tens}[{ones}-9]|{more}[1-9]\d{{2}})"));
         }
     }
     counts.join("|")

@@ -10,7 +10,7 @@ use crate::dfa::tests::Random;
 
 fn language(format: Format, profile: Profile) -> Pattern {
     format
-        .language(profile, &DfaLimits::default())
+        .build(profile, &DfaLimits::default())
         .unwrap_or_else(|error| panic!("{}: {error}", format.name()))
 }
 

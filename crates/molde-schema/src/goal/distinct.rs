@@ -56,7 +56,7 @@ impl Goals {
         let alike = positions == 0;
         let mut goals: Vec<GoalId> = Vec::new();
         for at in 0..positions + u64::from(needed > positions) {
-            goals.extend(self.options(shape.rule(at), u32::MAX)?.iter().map(|option| option.goal));
+            goals.extend(self.options(shape.rule(at), u64::MAX)?.iter().map(|option| option.goal));
         }
         let single = goals.len() == 1;
         for goal in goals {
@@ -91,7 +91,7 @@ impl Goals {
                 return Ok(most);
             }
             let mut text = Vec::new();
-            self.write_value(rest, &mut text)?;
+            self.write_value(rest, usize::MAX, &mut text)?;
             let value = self.constant(&text)?;
             rest = self.extended(rest, [Demand::fails(value)]);
         }

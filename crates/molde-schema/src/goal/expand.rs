@@ -26,6 +26,8 @@ struct Scalars {
     numbers: Vec<NumberSpec>,
     /// Languages by their length bounds, in order of appearance.
     strings: Vec<(LengthBounds, Vec<Dfa>)>,
+    /// Words that are listed.
+    words: Vec<Box<str>>,
 }
 
 impl Goals {
@@ -52,10 +54,13 @@ impl Goals {
                     scalars.numbers.push(number);
                 }
             }
-            if partial.types.has(TypeSet::STRING) {
-                let language = self
-                    .intersection(&partial.languages)
-                    .map_err(|error| self.dfa_limit(&error, goal))?;
+            if partial.types.has(TypeSet::STRING)
+                && let Some(words) = partial.listed_words()
+            {
+                scalars.words.extend(words);
+            } else if partial.types.has(TypeSet::STRING) {
+                let language =
+                    self.language_of(&partial).map_err(|error| self.dfa_limit(&error, goal))?;
                 let bounds = (partial.min_length, partial.max_length);
                 match scalars.strings.iter_mut().find(|(known, _)| *known == bounds) {
                     Some((_, languages)) => languages.push(language),
@@ -79,6 +84,14 @@ impl Goals {
         alternatives.extend(scalars.literals.into_iter().map(Alternative::Literal));
         if !scalars.numbers.is_empty() {
             alternatives.extend(self.number_alternative(scalars.numbers, goal)?);
+        }
+        if !scalars.words.is_empty() {
+            let words = Dfa::from_words(scalars.words.iter().map(|word| &**word), &self.dfa_limits)
+                .map_err(|error| self.dfa_limit(&error, goal))?;
+            match scalars.strings.iter_mut().find(|(bounds, _)| *bounds == (0, None)) {
+                Some((_, languages)) => languages.push(words),
+                None => scalars.strings.push(((0, None), vec![words])),
+            }
         }
         for ((min_length, max_length), languages) in scalars.strings {
             let shape = self
@@ -116,7 +129,12 @@ impl Goals {
             let limit = |error: DfaError| {
                 GoalLimit::from_dfa(&error, self.schema.node(node).pointer.clone())
             };
-            let language = self.intersection(&partial.languages).map_err(limit)?;
+            if let Some(words) = partial.listed_words() {
+                let words = words.iter().map(|word| &**word);
+                union.push(Dfa::from_words(words, &self.dfa_limits).map_err(limit)?);
+                continue;
+            }
+            let language = self.language_of(&partial).map_err(limit)?;
             let bounds = Dfa::with_chars(partial.min_length, partial.max_length, &self.dfa_limits)
                 .and_then(|lengths| language.intersect(&lengths, &self.dfa_limits));
             union.push(bounds.map_err(limit)?);
@@ -219,6 +237,9 @@ impl Goals {
                 return false;
             }
             partial.languages.extend(string.languages.iter().cloned());
+            if string.words.as_ref().is_some_and(|words| !partial.restrict_words(words)) {
+                return false;
+            }
         }
         let scopes =
             if demand.is_bare() { Some(0) } else { open_scopes(partial, id, node, scopes, false) };
@@ -346,6 +367,10 @@ impl Goals {
                 partial.languages.push(language);
                 partial.restrict(TypeSet::STRING)
             }
+            Fork::NotWords(words) => {
+                partial.excluded.push(words);
+                partial.restrict(TypeSet::STRING)
+            }
             Fork::ItemCount(min, max) => {
                 let rules = &mut partial.arrays;
                 rules.min_items = rules.min_items.max(min);
@@ -440,17 +465,23 @@ impl Goals {
         GoalLimit { name, limit, unit, pointer: self.pointer(goal) }
     }
 
-    fn intersection(&self, languages: &[Arc<Dfa>]) -> Result<Dfa, DfaError> {
-        match languages {
-            [] => Ok(Dfa::any_string()),
-            [first, rest @ ..] => rest.iter().try_fold((**first).clone(), |language, next| {
-                if language == **next {
-                    Ok(language)
-                } else {
-                    language.intersect(next, &self.dfa_limits)
-                }
-            }),
+    /// The strings of a partial that lists no words, but for their lengths.
+    fn language_of(&self, partial: &Partial) -> Result<Dfa, DfaError> {
+        let mut languages = partial.languages.iter();
+        let first = languages.next().map_or_else(Dfa::any_string, |first| (**first).clone());
+        let language = languages.try_fold(first, |language, next| {
+            if language == **next {
+                Ok(language)
+            } else {
+                language.intersect(next, &self.dfa_limits)
+            }
+        })?;
+        if partial.excluded.is_empty() {
+            return Ok(language);
         }
+        let words = partial.excluded.iter().flat_map(|list| list.iter());
+        let words = Dfa::from_words(words.map(|word| &**word), &self.dfa_limits)?;
+        language.difference(&words, &self.dfa_limits)
     }
 
     fn union(&self, languages: Vec<Dfa>) -> Result<Dfa, DfaError> {

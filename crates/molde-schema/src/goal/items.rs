@@ -25,7 +25,7 @@ impl ItemState {
     }
 
     /// After an item that counts as `option` says; `None` if a counter exceeds its bound.
-    pub(crate) fn counted(&self, option: &ChildOption, shape: &ArrayShape) -> Option<Self> {
+    pub(crate) fn counted(&self, option: ChildOption, shape: &ArrayShape) -> Option<Self> {
         Some(Self { counters: count(&self.counters, option, shape)?, values: self.values.clone() })
     }
 
@@ -41,14 +41,14 @@ impl ItemState {
     }
 
     /// The counters for which it matters whether an item counts, as bits.
-    pub(crate) fn active(&self, shape: &ArrayShape) -> u32 {
+    pub(crate) fn active(&self, shape: &ArrayShape) -> u64 {
         let active =
             |(count, (min, max)): (&u64, &(u64, Option<u64>))| max.is_some() || count < min;
         self.counters
             .iter()
             .zip(&shape.counters)
             .enumerate()
-            .fold(0, |bits, (index, counter)| bits | u32::from(active(counter)) << index)
+            .fold(0, |bits, (index, counter)| bits | u64::from(active(counter)) << index)
     }
 
     /// Whether every counter has what it needs.
@@ -61,10 +61,10 @@ fn is_complete(counters: &[u64], shape: &ArrayShape) -> bool {
     counters.iter().zip(&shape.counters).all(|(count, (min, _))| count >= min)
 }
 
-fn count(counters: &[u64], option: &ChildOption, shape: &ArrayShape) -> Option<Box<[u64]>> {
+fn count(counters: &[u64], option: ChildOption, shape: &ArrayShape) -> Option<Box<[u64]>> {
     let mut after: Box<[u64]> = counters.into();
     for (index, (count, (min, max))) in after.iter_mut().zip(&shape.counters).enumerate() {
-        let bit = 1u32 << index;
+        let bit = 1u64 << index;
         if option.counts & bit == 0 {
             continue;
         }
@@ -140,7 +140,7 @@ impl Goals {
             if shape.max_items.is_some_and(|max| *count >= max) {
                 continue;
             }
-            for option in self.options(shape.rule(*count), u32::MAX)?.iter() {
+            for &option in self.options(shape.rule(*count), u64::MAX)?.iter() {
                 let (Some(own), Some(counters)) =
                     (bytes(option.goal), self::count(counters, option, shape))
                 else {
@@ -189,12 +189,13 @@ impl Goals {
         if count < shape.prefix.len() as u64 {
             return Ok(None);
         }
-        let options = self.options(shape.items, u32::MAX)?;
-        let is_idle = |option: &&ChildOption| {
-            self::count(counters, option, shape).is_some_and(|after| *after == *counters)
+        let options = self.options(shape.items, u64::MAX)?;
+        let is_idle = |option: &ChildOption| {
+            self::count(counters, *option, shape).is_some_and(|after| *after == *counters)
         };
         let cheapest = options
             .iter()
+            .copied()
             .filter(is_idle)
             .filter_map(|option| Some((bytes(option.goal)?, option.goal)))
             .min();
@@ -228,7 +229,7 @@ impl Goals {
         if !shape.counters.is_empty() {
             let mut goals = Vec::new();
             for &rule in shape.prefix.iter().chain([&shape.items]) {
-                goals.extend(self.options(rule, u32::MAX)?.iter().map(|option| option.goal));
+                goals.extend(self.options(rule, u64::MAX)?.iter().map(|option| option.goal));
             }
             return Ok(goals);
         }

@@ -173,12 +173,16 @@ pub(crate) struct Goals {
     objects: IndexSet<Arc<ObjectShape>, FxBuildHasher>,
     /// The names that are not declared, for each object shape: worked out at first use.
     extra_names: Vec<Option<Result<Arc<ExtraNames>, GoalLimit>>>,
+    /// All classes of names, for each object shape that was asked for them.
+    name_classes: FxHashMap<ObjectId, Result<Arc<[Arc<NameClass>]>, GoalLimit>>,
     /// The shortest values of the declared members, for each object shape: likewise.
     member_costs: Vec<Option<Arc<[Option<u64>]>>>,
     rules: IndexSet<rule::ChildRule, FxBuildHasher>,
-    rule_options: FxHashMap<(rule::RuleId, u32), Result<Arc<[ChildOption]>, GoalLimit>>,
+    rule_options: FxHashMap<(rule::RuleId, u64), rule::Options>,
     /// How objects with clauses can be finished.
     plans: FxHashMap<(ObjectId, Progress), Option<Arc<[Member]>>>,
+    /// Names with which objects may be filled up.
+    planned_names: FxHashMap<(ObjectId, Progress), Arc<[Box<str>]>>,
     /// Complements of languages, by the address of the language, which is kept alive here.
     complements: FxHashMap<usize, (Arc<Dfa>, Arc<Dfa>)>,
     /// The nodes of single values, by their canonical text.
@@ -206,10 +210,12 @@ impl Goals {
             arrays: IndexSet::default(),
             objects: IndexSet::default(),
             extra_names: Vec::new(),
+            name_classes: FxHashMap::default(),
             member_costs: Vec::new(),
             rules: IndexSet::default(),
             rule_options: FxHashMap::default(),
             plans: FxHashMap::default(),
+            planned_names: FxHashMap::default(),
             complements: FxHashMap::default(),
             constants: FxHashMap::default(),
             choices: FxHashMap::default(),

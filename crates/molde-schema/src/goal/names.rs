@@ -16,7 +16,7 @@ use super::{GoalLimit, Goals, ObjectId, ObjectShape};
 /// Declared names are *not* left out of the languages: whoever reads a key knows them anyway.
 #[derive(Debug)]
 pub(crate) struct ExtraNames {
-    pub(crate) classes: Box<[NameClass]>,
+    pub(crate) classes: Box<[Arc<NameClass>]>,
 }
 
 /// Names to which the same rules apply.
@@ -175,10 +175,10 @@ impl Goals {
 
     fn find_extra_names(&mut self, id: ObjectId) -> Result<ExtraNames, GoalLimit> {
         let mut classes = Vec::new();
-        for (language, rule) in self.name_classes(id)? {
-            let base = self.base_goal(rule);
+        for class in self.name_classes(id)?.iter() {
+            let base = self.base_goal(class.rule);
             if self.shortest(base)?.is_some() {
-                classes.push(NameClass::new(language, rule));
+                classes.push(Arc::clone(class));
             }
         }
         Ok(ExtraNames { classes: classes.into() })
@@ -194,9 +194,10 @@ impl Goals {
             return Ok(None);
         }
         let mut classes = Vec::new();
-        for (language, rule) in self.name_classes(id)? {
-            if self.options(rule, u32::MAX)?.iter().any(|option| bytes(option.goal).is_some()) {
-                classes.push(NameClass::new(language, rule));
+        for class in self.name_classes(id)?.iter() {
+            let options = self.plan_options(class.rule)?;
+            if options.iter().any(|option| bytes(option.goal).is_some()) {
+                classes.push(Arc::clone(class));
             }
         }
         Ok(Some(ExtraNames { classes: classes.into() }))
@@ -204,7 +205,19 @@ impl Goals {
 
     /// Splits all names by which patterns they match, and collects what a member of each class must
     /// be.
-    pub(super) fn name_classes(&mut self, id: ObjectId) -> Result<Vec<(Dfa, RuleId)>, GoalLimit> {
+    pub(super) fn name_classes(
+        &mut self,
+        id: ObjectId,
+    ) -> Result<Arc<[Arc<NameClass>]>, GoalLimit> {
+        if let Some(known) = self.name_classes.get(&id) {
+            return known.clone();
+        }
+        let classes = self.find_name_classes(id);
+        self.name_classes.insert(id, classes.clone());
+        classes
+    }
+
+    fn find_name_classes(&mut self, id: ObjectId) -> Result<Arc<[Arc<NameClass>]>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
         let patterns = self.patterns(&shape);
         let mut classes: Vec<(Dfa, Vec<bool>)> = vec![(Dfa::any_string(), Vec::new())];
@@ -238,7 +251,8 @@ impl Goals {
             .into_iter()
             .map(|(language, matched)| {
                 let view = ClassView { patterns: &patterns, matched: &matched };
-                (language, self.member_rule(&shape.rules, &shape.clauses, &view))
+                let rule = self.member_rule(&shape.rules, &shape.clauses, &view);
+                Arc::new(NameClass::new(language, rule))
             })
             .collect())
     }

@@ -35,6 +35,10 @@ pub(super) struct Partial {
     pub(super) min_length: u64,
     pub(super) max_length: Option<u64>,
     pub(super) languages: Vec<Arc<Dfa>>,
+    /// The string is one of these, ascending.
+    pub(super) words: Option<Arc<[Box<str>]>>,
+    /// The string is in none of these lists.
+    pub(super) excluded: Vec<Arc<[Box<str>]>>,
     pub(super) arrays: ArrayRules,
     pub(super) objects: ObjectRules,
 }
@@ -128,6 +132,8 @@ impl Partial {
             min_length: 0,
             max_length: None,
             languages: Vec::new(),
+            words: None,
+            excluded: Vec::new(),
             arrays: ArrayRules::default(),
             objects: ObjectRules::default(),
         };
@@ -182,6 +188,32 @@ impl Partial {
         self.max_length = least(self.max_length, max);
         self.max_length.is_none_or(|max| self.min_length <= max)
             || self.restrict(TypeSet::ALL.without(TypeSet::STRING))
+    }
+
+    /// Restricts strings to some words; `false` if nothing is left.
+    pub(super) fn restrict_words(&mut self, words: &Arc<[Box<str>]>) -> bool {
+        let common = match &self.words {
+            None => Arc::clone(words),
+            Some(known) => {
+                known.iter().filter(|word| words.binary_search(word).is_ok()).cloned().collect()
+            }
+        };
+        let is_empty = common.is_empty();
+        self.words = Some(common);
+        !is_empty || self.restrict(TypeSet::ALL.without(TypeSet::STRING))
+    }
+
+    /// The words that a string may be, if they are listed.
+    pub(super) fn listed_words(&self) -> Option<Vec<Box<str>>> {
+        let words = self.words.as_ref()?;
+        let fits = |word: &&Box<str>| {
+            let length = word.chars().count() as u64;
+            length >= self.min_length
+                && self.max_length.is_none_or(|max| length <= max)
+                && self.languages.iter().all(|language| language.accepts(&***word))
+                && !self.excluded.iter().any(|list| list.binary_search(word).is_ok())
+        };
+        Some(words.iter().filter(fits).cloned().collect())
     }
 
     pub(super) fn restrict_number(&mut self, spec: &NumberSpec) {

@@ -25,7 +25,7 @@ pub(crate) struct Progress {
     /// Number of members, as far as it matters (see [`ObjectShape::saturate`]).
     pub(crate) count: u64,
     /// The clauses that are met, as bits.
-    pub(crate) clauses: u32,
+    pub(crate) clauses: u64,
 }
 
 impl Progress {
@@ -41,7 +41,7 @@ impl Progress {
     pub(crate) fn with_declared(
         &self,
         index: u32,
-        clauses: u32,
+        clauses: u64,
         shape: &ObjectShape,
         order: Order,
     ) -> Self {
@@ -66,7 +66,7 @@ impl Progress {
     }
 
     /// After a name that is not declared and whose text is recorded later.
-    pub(crate) fn with_pending(&self, clauses: u32, shape: &ObjectShape, order: Order) -> Self {
+    pub(crate) fn with_pending(&self, clauses: u64, shape: &ObjectShape, order: Order) -> Self {
         let mut after = self.clone();
         after.pending = true;
         after.count = shape.saturate(self.count + 1);
@@ -92,7 +92,7 @@ impl Progress {
     }
 
     /// The clauses that are not met if the object ends here.
-    pub(crate) fn unmet(&self, shape: &ObjectShape, order: Order) -> u32 {
+    pub(crate) fn unmet(&self, shape: &ObjectShape, order: Order) -> u64 {
         if shape.clauses.is_empty() {
             return 0;
         }
@@ -101,7 +101,7 @@ impl Progress {
             Order::Any => {
                 let is_absent = |index: &u32| self.seen.binary_search(index).is_err();
                 let absent = shape.clauses.iter().map(|clause| clause.absent.iter().any(is_absent));
-                absent.enumerate().fold(0, |met, (index, absent)| met | u32::from(absent) << index)
+                absent.enumerate().fold(0, |met, (index, absent)| met | u64::from(absent) << index)
             }
         };
         shape.all_clauses() & !(self.clauses | met)
@@ -131,7 +131,10 @@ impl Member {
 }
 
 /// Steps in the search for members that meet all clauses, for one object.
-const CLAUSE_STEPS: usize = 20_000;
+const CLAUSE_STEPS: usize = 5_000;
+
+/// Steps after which the best members found so far are good enough.
+const ENOUGH_STEPS: usize = 500;
 
 /// What may be written in an object, with what it costs.
 struct Ways {
@@ -171,11 +174,17 @@ impl Goals {
         let mut ways = Ways { declared: Vec::new(), extras: Vec::new() };
         for (index, &rule) in shape.members.iter().enumerate() {
             let is_open = progress.is_open(index as u32, order);
-            let options = if is_open { priced(&self.options(rule, u32::MAX)?) } else { Vec::new() };
+            let options = if is_open { priced(&self.plan_options(rule)?) } else { Vec::new() };
             ways.declared.push(options);
         }
         for class in extra.iter().flat_map(|extra| &extra.classes) {
-            ways.extras.push(priced(&self.options(class.rule, u32::MAX)?));
+            ways.extras.push(priced(&self.plan_options(class.rule)?));
+        }
+        let is_missing = |(index, ways): (usize, &Vec<_>)| {
+            shape.is_required[index] && progress.is_open(index as u32, order) && ways.is_empty()
+        };
+        if ways.declared.iter().enumerate().any(is_missing) {
+            return Ok(None);
         }
         let unmet = shape.all_clauses() & !progress.clauses;
         if unmet == 0 {
@@ -194,7 +203,7 @@ impl Goals {
             best: None,
             fresh,
         };
-        search.run(unmet, Choice::default());
+        search.run(unmet, &Choice::default());
         if search.best.is_none() && search.steps > CLAUSE_STEPS {
             return Err(GoalLimit {
                 name: "clause_steps",
@@ -224,7 +233,7 @@ impl Goals {
         }
         let mut lookup: FxHashMap<GoalId, Option<u64>> = FxHashMap::default();
         for (index, &rule) in shape.members.iter().enumerate() {
-            for option in self.options(rule, u32::MAX)?.iter() {
+            for option in self.plan_options(rule)?.iter() {
                 let cost = match self.shortest(option.goal) {
                     Err(limit) if shape.is_required[index] => return Err(limit),
                     // An optional member that is beyond a limit is never needed.
@@ -240,7 +249,7 @@ impl Goals {
             None
         };
         for class in extra.iter().flat_map(|extra| &extra.classes) {
-            for option in self.options(class.rule, u32::MAX)?.iter() {
+            for option in self.plan_options(class.rule)?.iter() {
                 lookup.insert(option.goal, self.shortest(option.goal)?);
             }
         }
@@ -285,11 +294,35 @@ impl Goals {
             }
             return Ok(needed);
         }
-        let classes = self.name_classes(id)?.into_iter().map(|(_, rule)| rule);
+        let classes = self.name_classes(id)?;
+        let classes = classes.iter().map(|class| class.rule);
         for rule in shape.members.iter().copied().chain(classes) {
-            needed.extend(self.options(rule, u32::MAX)?.iter().map(|option| option.goal));
+            needed.extend(self.plan_options(rule)?.iter().map(|option| option.goal));
         }
         Ok(needed)
+    }
+
+    /// Whether a key that begins with `typed` may be a name with which a plan fills the object up.
+    pub(crate) fn is_planned(
+        &mut self,
+        id: ObjectId,
+        progress: &Progress,
+        extra: &ExtraNames,
+        typed: &[u8],
+    ) -> bool {
+        let shape = Arc::clone(self.object(id));
+        let unmet = (shape.all_clauses() & !progress.clauses).count_ones() as usize;
+        let missing = shape.min_properties.saturating_sub(progress.count) as usize;
+        let most = missing.max(unmet);
+        if most == 0 {
+            return false;
+        }
+        let key = (id, progress.clone());
+        let planned = self
+            .planned_names
+            .entry(key)
+            .or_insert_with(|| fresh_names(extra, most, &shape, progress).concat().into());
+        planned.iter().any(|name| name.as_bytes().starts_with(typed))
     }
 
     /// The required members that have not been written. O(their number) under [`Order::Schema`].
@@ -320,6 +353,8 @@ struct Choice {
     extras: Vec<(usize, usize, ChildOption)>,
     /// Declared names that are left out.
     avoided: Vec<u32>,
+    /// Bytes beyond those of what is required anyway.
+    cost: u64,
 }
 
 /// Looks for the cheapest members that meet all clauses: branch and bound over the ways to meet
@@ -337,30 +372,42 @@ struct ClauseSearch<'a> {
 }
 
 impl ClauseSearch<'_> {
-    fn run(&mut self, unmet: u32, choice: Choice) {
+    fn run(&mut self, unmet: u64, choice: &Choice) {
         self.steps += 1;
-        if self.steps > CLAUSE_STEPS {
+        let is_enough = self.best.is_some() && self.steps > ENOUGH_STEPS;
+        let is_dearer = self.best.as_ref().is_some_and(|(best, _)| choice.cost >= *best);
+        if self.steps > CLAUSE_STEPS || is_enough || is_dearer {
             return;
         }
         if unmet == 0 {
-            let with = WithFresh { fresh: &self.fresh, choice: &choice };
+            let with = WithFresh { fresh: &self.fresh, choice };
             let members = with.fill(self.shape, self.progress, self.order, self.ways, self.extra);
             if let Some(members) = members {
-                let costs = members.iter().map(|member| self.cost(member) + member.key_bytes() + 2);
-                let cost = costs.sum();
-                if self.best.as_ref().is_none_or(|(best, _)| cost < *best) {
-                    self.best = Some((cost, members));
-                }
+                self.best = Some((choice.cost, members));
             }
             return;
         }
-        let index = unmet.trailing_zeros();
-        let bit = 1 << index;
+        // The clause with the fewest ways first: it fails soonest.
+        let mut fewest: Option<Vec<(u64, Choice)>> = None;
+        for index in (0..u64::BITS).filter(|index| unmet >> index & 1 == 1) {
+            let ways = self.ways_to_meet(index, unmet, choice);
+            if fewest.as_ref().is_none_or(|fewest| ways.len() < fewest.len()) {
+                fewest = Some(ways);
+            }
+        }
+        for (unmet, choice) in fewest.unwrap_or_default() {
+            self.run(unmet, &choice);
+        }
+    }
+
+    /// Every way to meet a clause, with what is unmet then.
+    fn ways_to_meet(&self, index: u32, unmet: u64, choice: &Choice) -> Vec<(u64, Choice)> {
+        let bit = 1u64 << index;
         let shape = self.shape;
+        let mut ways = Vec::new();
         for &name in &shape.clauses[index as usize].absent {
-            let open = self.progress.is_open(name, self.order);
             // Under schema order a name that was passed over has met its clause already.
-            if open
+            if self.progress.is_open(name, self.order)
                 && !shape.is_required[name as usize]
                 && !choice.declared.iter().any(|(chosen, _)| *chosen == name)
             {
@@ -368,7 +415,7 @@ impl ClauseSearch<'_> {
                 if !choice.avoided.contains(&name) {
                     choice.avoided.push(name);
                 }
-                self.run(unmet & !bit, choice);
+                ways.push((unmet & !bit, choice));
             }
         }
         for name in 0..shape.names.len() as u32 {
@@ -377,54 +424,42 @@ impl ClauseSearch<'_> {
             }
             let chosen = choice.declared.iter().position(|(chosen, _)| *chosen == name);
             let so_far = chosen.map_or(0, |at| choice.declared[at].1.counts);
-            for (option, _) in &self.ways.declared[name as usize] {
+            let key = shape.names[name as usize].len() as u64 + 6;
+            for (option, bytes) in &self.ways.declared[name as usize] {
                 // A member that was chosen for one clause may be changed to meet this one as well.
                 if option.counts & bit == 0 || option.counts & so_far != so_far {
                     continue;
                 }
                 let mut choice = choice.clone();
+                choice.cost += bytes + if shape.is_required[name as usize] { 0 } else { key };
                 match chosen {
                     Some(at) => choice.declared[at].1 = *option,
                     None => choice.declared.push((name, *option)),
                 }
-                self.run(unmet & !option.counts, choice);
+                ways.push((unmet & !option.counts, choice));
             }
         }
         for (class, options) in self.ways.extras.iter().enumerate() {
-            let used = choice.extras.iter().filter(|(used, ..)| *used == class).count();
-            for (at, (_, _, known)) in choice.extras.iter().enumerate() {
-                if choice.extras[at].0 != class {
-                    continue;
-                }
-                for (option, _) in options {
-                    if option.counts & bit != 0 && option.counts & known.counts == known.counts {
+            let counting = options.iter().filter(|(option, _)| option.counts & bit != 0);
+            for (option, bytes) in counting {
+                for (at, (used, _, known)) in choice.extras.iter().enumerate() {
+                    if *used == class && option.counts & known.counts == known.counts {
                         let mut choice = choice.clone();
+                        choice.cost += bytes;
                         choice.extras[at].2 = *option;
-                        self.run(unmet & !option.counts, choice);
+                        ways.push((unmet & !option.counts, choice));
                     }
                 }
-            }
-            if used >= self.fresh.get(class).map_or(0, Vec::len) {
-                continue;
-            }
-            for (option, _) in options {
-                if option.counts & bit != 0 {
+                let used = choice.extras.iter().filter(|(used, ..)| *used == class).count();
+                if used < self.fresh.get(class).map_or(0, Vec::len) {
                     let mut choice = choice.clone();
+                    choice.cost += bytes + 8;
                     choice.extras.push((class, used, *option));
-                    self.run(unmet & !option.counts, choice);
+                    ways.push((unmet & !option.counts, choice));
                 }
             }
         }
-    }
-}
-
-impl ClauseSearch<'_> {
-    fn cost(&self, member: &Member) -> u64 {
-        let all = self.ways.declared.iter().chain(&self.ways.extras).flatten();
-        all.filter(|(option, _)| option.goal == member.goal)
-            .map(|(_, cost)| *cost)
-            .min()
-            .unwrap_or(0)
+        ways
     }
 }
 
@@ -547,23 +582,19 @@ fn fill(
 }
 
 /// Up to `count` names of each class that are free to be written.
+///
+/// A key whose text is not recorded is none of them: see [`Goals::is_planned`].
 fn fresh_names(
     extra: &ExtraNames,
     count: usize,
     shape: &ObjectShape,
     progress: &Progress,
 ) -> Vec<Vec<Box<str>>> {
-    // A name whose text is not recorded may be any of them: one more, and the longest.
-    let unknown = usize::from(progress.pending);
     let mut fresh = vec![Vec::new(); extra.classes.len()];
-    for (name, class) in extra.fresh(count + unknown, None, |name| is_taken(name, shape, progress))
-    {
+    for (name, class) in extra.fresh(count, None, |name| is_taken(name, shape, progress)) {
         if let Ok(name) = String::from_utf8(name) {
             fresh[class].push(name.into_boxed_str());
         }
-    }
-    for names in &mut fresh {
-        names.drain(..unknown.min(names.len()));
     }
     fresh
 }

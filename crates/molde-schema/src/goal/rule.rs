@@ -20,7 +20,7 @@ pub(super) struct ChildRule {
 /// A counter or clause that a child counts for if it meets one of some demands.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Wanted {
-    pub(super) bit: u32,
+    pub(super) bit: u64,
     pub(super) demands: Box<[Demand]>,
     /// Whether not counting must be certain.
     pub(super) is_exact: bool,
@@ -30,8 +30,11 @@ pub(super) struct Wanted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ChildOption {
     pub(crate) goal: GoalId,
-    pub(crate) counts: u32,
+    pub(crate) counts: u64,
 }
+
+/// The ways for a child to count, or why they cannot be told apart.
+pub(super) type Options = Result<Arc<[ChildOption]>, GoalLimit>;
 
 /// Ways in which one child can count.
 const MAX_OPTIONS: usize = 256;
@@ -55,7 +58,7 @@ impl Goals {
     pub(crate) fn options(
         &mut self,
         id: RuleId,
-        active: u32,
+        active: u64,
     ) -> Result<Arc<[ChildOption]>, GoalLimit> {
         let concerned = self.rules[id.0 as usize].wanted.iter().fold(0, |bits, w| bits | w.bit);
         let key = (id, active & concerned);
@@ -67,14 +70,35 @@ impl Goals {
         options
     }
 
+    /// Ways for a child to count that are enough to plan with: [`options`](Self::options) for all
+    /// there is, or, where those are too many, one for each thing by itself.
+    pub(super) fn plan_options(&mut self, id: RuleId) -> Options {
+        let error = match self.options(id, u64::MAX) {
+            Ok(options) => return Ok(options),
+            Err(error) => error,
+        };
+        let rule = self.rules[id.0 as usize].clone();
+        if rule.wanted.iter().any(|wanted| wanted.is_exact) {
+            return Err(error);
+        }
+        let mut options = vec![ChildOption { goal: self.goal(rule.base.to_vec()), counts: 0 }];
+        for wanted in &rule.wanted {
+            for &demand in &wanted.demands {
+                let goal = self.goal(rule.base.iter().copied().chain([demand]));
+                options.push(ChildOption { goal, counts: wanted.bit });
+            }
+        }
+        Ok(options.into())
+    }
+
     /// Splits what a child may be by each thing it can count for.
     ///
     /// Ways that nothing can take are left out, and those that count anyway are not split. Scalars
     /// are split exactly, so that there are no more ways than kinds of values; for containers the
     /// way that does not count allows those that would, unless that must be certain.
-    fn split(&mut self, id: RuleId, active: u32) -> Result<Arc<[ChildOption]>, GoalLimit> {
+    fn split(&mut self, id: RuleId, active: u64) -> Result<Arc<[ChildOption]>, GoalLimit> {
         let rule = self.rules[id.0 as usize].clone();
-        let mut ways: Vec<(Vec<Demand>, u32)> = vec![(rule.base.to_vec(), 0)];
+        let mut ways: Vec<(Vec<Demand>, u64)> = vec![(rule.base.to_vec(), 0)];
         for wanted in rule.wanted.iter().filter(|wanted| wanted.bit & active != 0) {
             let mut next = Vec::with_capacity(ways.len() + 1);
             for (demands, counts) in ways {

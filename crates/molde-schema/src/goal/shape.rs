@@ -19,7 +19,7 @@ pub(crate) struct StringShape {
     pub(crate) min_length: u64,
     pub(crate) max_length: Option<u64>,
     /// Absent where the bounds say nothing.
-    lengths: Option<Lengths>,
+    pub(crate) lengths: Option<Lengths>,
     /// Any content at all.
     pub(crate) is_free: bool,
 }
@@ -100,6 +100,11 @@ impl StringShape {
     /// The shortest text between the quotes that goes on from a state reached with `count` code
     /// points, or from the start: close to the fewest bytes, exact without length bounds.
     pub(crate) fn shortest_text(&self, from: Option<(u32, u64)>) -> Vec<u8> {
+        self.shortest_text_start(from, usize::MAX)
+    }
+
+    /// As [`shortest_text`](Self::shortest_text), or its first bytes, at least so many.
+    pub(crate) fn shortest_text_start(&self, from: Option<(u32, u64)>, enough: usize) -> Vec<u8> {
         let (mut state, mut count) = from.unwrap_or((self.language.start(), 0));
         let mut text = Vec::new();
         if self.lengths.is_none() {
@@ -107,7 +112,7 @@ impl StringShape {
             return text;
         }
         let mut content = Vec::new();
-        while !self.is_complete(state, count) {
+        while !self.is_complete(state, count) && content.len() < enough {
             // Among the live successors the one closest to acceptance; the count bounds the loop.
             let step = self
                 .language
@@ -142,7 +147,7 @@ fn readable(lo: u8, hi: u8) -> u8 {
 }
 
 /// Counters or clauses that one container can have: more than any schema in use needs.
-const MAX_COUNTERS: usize = 24;
+const MAX_COUNTERS: usize = 60;
 
 /// An array: what each item must satisfy, a number of items, and counters of items of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -536,8 +541,11 @@ impl ObjectShape {
         let clauses: Box<[ClauseShape]> = clauses
             .iter()
             .map(|clause| {
-                let position = |name: &Box<str>| declared.get_index_of(&**name).map(|at| at as u32);
-                let mut absent: Vec<u32> = clause.absent.iter().filter_map(position).collect();
+                let mut absent: Vec<u32> = clause
+                    .absent
+                    .iter()
+                    .filter_map(|name| declared.get_index_of(&**name).map(|at| at as u32))
+                    .collect();
                 absent.sort_unstable();
                 absent.dedup();
                 ClauseShape { atoms: clause.atoms.clone().into(), absent: absent.into() }
@@ -582,12 +590,12 @@ impl ObjectShape {
     }
 
     /// All clauses, as bits.
-    pub(crate) fn all_clauses(&self) -> u32 {
+    pub(crate) fn all_clauses(&self) -> u64 {
         (1 << self.clauses.len()) - 1
     }
 
     /// The clauses that are met because declared names `from..to` are left out for good.
-    pub(crate) fn skipped(&self, from: u32, to: u32) -> u32 {
+    pub(crate) fn skipped(&self, from: u32, to: u32) -> u64 {
         let mut met = 0;
         for (index, clause) in self.clauses.iter().enumerate() {
             let first = clause.absent.partition_point(|&name| name < from);

@@ -18,6 +18,7 @@ pub(super) enum Fork {
     Number(NumberSpec),
     Length(u64, Option<u64>),
     Language(Arc<Dfa>),
+    NotWords(Arc<[Box<str>]>),
     ItemCount(u64, Option<u64>),
     Items(ItemCounter),
     Repeats,
@@ -92,6 +93,7 @@ impl Goals {
         if let Some(more) = rule.max_length.and_then(|max| max.checked_add(1)) {
             forks.push(Fork::Length(more, None));
         }
+        forks.extend(rule.words.clone().map(Fork::NotWords));
         for language in &rule.languages {
             let complement = self
                 .complement(language)

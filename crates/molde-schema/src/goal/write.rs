@@ -12,15 +12,19 @@ enum Part {
 }
 
 impl Goals {
-    /// Appends the shortest value of a goal. A stack of its own: nesting is as deep as the schema
+    /// Appends the shortest value of a goal, or at least so much of it that the whole text has
+    /// `enough` bytes. A stack of its own: nesting is as deep as the schema
     /// demands.
     pub(crate) fn write_value(
         &mut self,
         goal: GoalId,
+        enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<(), GoalLimit> {
         let mut parts = vec![Part::Value(goal)];
-        while let Some(part) = parts.pop() {
+        while text.len() < enough
+            && let Some(part) = parts.pop()
+        {
             let goal = match part {
                 Part::Text(bytes) => {
                     text.extend(bytes);
@@ -38,7 +42,8 @@ impl Goals {
                 }
                 Alternative::String(id) => {
                     text.push(b'"');
-                    text.extend(self.string(id).shortest_text(None));
+                    let left = enough.saturating_sub(text.len());
+                    text.extend(self.string(id).shortest_text_start(None, left));
                     text.push(b'"');
                 }
                 Alternative::Array(id) => {
@@ -81,6 +86,7 @@ impl Goals {
         count: u64,
         state: &ItemState,
         is_first: bool,
+        enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<(), GoalLimit> {
         let plan = self.solved_item_plan(id, count, state)?.unwrap_or_default();
@@ -88,10 +94,13 @@ impl Goals {
             return self.write_distinct(&plan, state, is_first, text);
         }
         for (index, goal) in items(&plan).enumerate() {
+            if text.len() >= enough {
+                break;
+            }
             if index > 0 || !is_first {
                 text.extend(self.separator());
             }
-            self.write_value(goal, text)?;
+            self.write_value(goal, enough, text)?;
         }
         Ok(())
     }
@@ -112,7 +121,7 @@ impl Goals {
             }
             let goal = self.without_values(goal, &state.values);
             let mut item = Vec::new();
-            self.write_value(goal, &mut item)?;
+            self.write_value(goal, usize::MAX, &mut item)?;
             let value = self.constant(&item)?;
             state = state.with_value(value);
             text.extend(item);
@@ -125,11 +134,15 @@ impl Goals {
         &mut self,
         members: &[Member],
         is_first: bool,
+        enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<(), GoalLimit> {
         for (index, member) in members.iter().enumerate() {
+            if text.len() >= enough {
+                break;
+            }
             text.extend(self.key(member, index == 0 && is_first));
-            self.write_value(member.goal, text)?;
+            self.write_value(member.goal, enough, text)?;
         }
         Ok(())
     }

@@ -311,7 +311,7 @@ impl Loader<'_> {
         }
         location.node.types = location.node.types.intersect(types);
         if names.contains(&"integer") && !names.contains(&"number") {
-            self.require_integer(location);
+            number::require_integer(location);
         }
     }
 

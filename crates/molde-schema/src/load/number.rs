@@ -42,16 +42,6 @@ impl Loader<'_> {
         require(location, &spec);
     }
 
-    pub(super) fn require_integer(&mut self, location: &mut Location<'_>) {
-        // Up to draft 4 an integer is a way of writing; since then it is a kind of value.
-        let spec = if location.dialect == Dialect::Draft4 {
-            NumberSpec { draft4_integer: true, ..NumberSpec::default() }
-        } else {
-            NumberSpec { integer_only: true, ..NumberSpec::default() }
-        };
-        require(location, &spec);
-    }
-
     /// Draft 4: whether the boolean beside a bound makes it exclusive.
     fn is_exclusive(&self, location: &Location<'_>, keyword: &str) -> bool {
         if location.dialect != Dialect::Draft4 {
@@ -69,20 +59,28 @@ impl Loader<'_> {
         keyword: &str,
         value: ValueId,
     ) -> Option<Decimal> {
-        match self.document.get(value) {
-            Value::Number(text) => match Decimal::parse(text, &NumberLimits::default()) {
-                Ok(value) => Some(value),
-                Err(error) => {
-                    self.refuse(location.pointer, keyword, format!("cannot be enforced: {error}"));
-                    None
-                }
-            },
-            _ => {
-                self.malform(location.pointer, keyword, "must be a number");
+        let Value::Number(text) = self.document.get(value) else {
+            self.malform(location.pointer, keyword, "must be a number");
+            return None;
+        };
+        match Decimal::parse(text, &NumberLimits::default()) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.refuse(location.pointer, keyword, format!("cannot be enforced: {error}"));
                 None
             }
         }
     }
+}
+
+/// Up to draft 4 an integer is a way of writing; since then it is a kind of value.
+pub(super) fn require_integer(location: &mut Location<'_>) {
+    let spec = if location.dialect == Dialect::Draft4 {
+        NumberSpec { draft4_integer: true, ..NumberSpec::default() }
+    } else {
+        NumberSpec { integer_only: true, ..NumberSpec::default() }
+    };
+    require(location, &spec);
 }
 
 /// Adds a constraint to the location's own.

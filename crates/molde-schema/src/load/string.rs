@@ -142,21 +142,14 @@ impl Loader<'_> {
         if let Some(known) = self.languages.get(&key) {
             return Some(known.clone());
         }
-        match format.language(profile, &DfaLimits::default()) {
-            Ok(pattern) => {
-                let language = Language {
-                    dfa: Arc::new(pattern.dfa),
-                    min_length: pattern.min_chars,
-                    max_length: pattern.max_chars,
-                };
-                self.languages.insert(key, language.clone());
-                Some(language)
-            }
-            Err(error) => {
-                self.refuse(location.pointer, "format", format!("cannot be compiled: {error}"));
-                None
-            }
-        }
+        let pattern = format.language(profile);
+        let language = Language {
+            dfa: Arc::new(pattern.dfa),
+            min_length: pattern.min_chars,
+            max_length: pattern.max_chars,
+        };
+        self.languages.insert(key, language.clone());
+        Some(language)
     }
 
     /// Replaces the verdict on the keyword just read.

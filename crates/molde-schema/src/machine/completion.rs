@@ -21,16 +21,47 @@ impl SchemaAutomaton {
         let threads = self.states[state as usize].clone();
         threads
             .iter()
-            .filter_map(|thread| self.complete_thread(*thread).ok().flatten())
+            .filter_map(|thread| self.complete_thread(*thread, usize::MAX).ok().flatten())
             .min_by(|a, b| a.len().cmp(&b.len()).then_with(|| a.cmp(b)))
             .unwrap_or_default()
     }
 
-    /// `None` if the thread cannot be finished, which the steps that lead to it rule out.
-    fn complete_thread(&mut self, thread: Thread) -> Result<Option<Vec<u8>>, GoalLimit> {
+    /// The first bytes of [`completion`](Self::completion), at most so many.
+    ///
+    /// # Complexity
+    /// That of writing these bytes where the state has one way to be read, else that of the whole.
+    pub fn completion_start(&mut self, state: u32, max_bytes: usize) -> Vec<u8> {
+        if state <= super::UNDECIDED || self.is_accepting(state) {
+            return Vec::new();
+        }
+        let single = match *self.states[state as usize] {
+            [thread] => Some(thread),
+            _ => None,
+        };
+        let start = match single {
+            Some(thread) => self.complete_thread(thread, max_bytes).ok().flatten(),
+            None => Some(self.completion(state)),
+        };
+        let mut start = start.unwrap_or_default();
+        start.truncate(max_bytes);
+        start
+    }
+
+    /// At least the first `enough` bytes, or all. `None` if the thread cannot be finished, which the
+    /// steps that lead to it rule out.
+    fn complete_thread(
+        &mut self,
+        thread: Thread,
+        enough: usize,
+    ) -> Result<Option<Vec<u8>>, GoalLimit> {
         let mut text = Vec::new();
         let mut thread = thread;
         loop {
+            if text.len() >= enough {
+                return Ok(Some(text));
+            }
+            // Where items are compared, they are needed whole.
+            let enough = if self.stacks.compares(thread.stack) { usize::MAX } else { enough };
             let stack = thread.stack;
             let before = text.len();
             thread = match thread.leaf {
@@ -45,7 +76,7 @@ impl SchemaAutomaton {
                     self.complete_value(stack, read)?
                 }
                 Leaf::Text { content, escape } => {
-                    let after = self.complete_text(&thread, content, escape, &mut text)?;
+                    let after = self.complete_text(&thread, content, escape, enough, &mut text)?;
                     match *after.as_slice() {
                         [] => return Ok(None),
                         [only] => only,
@@ -54,7 +85,7 @@ impl SchemaAutomaton {
                         _ => {
                             let mut best: Option<Vec<u8>> = None;
                             for thread in after {
-                                if let Some(rest) = self.complete_thread(thread)?
+                                if let Some(rest) = self.complete_thread(thread, usize::MAX)?
                                     && best.as_ref().is_none_or(|best| rest.len() < best.len())
                                 {
                                     best = Some(rest);
@@ -65,10 +96,12 @@ impl SchemaAutomaton {
                     }
                 }
                 Leaf::Gap { place: Place::End, .. } => return Ok(Some(text)),
-                Leaf::Gap { place, .. } => match self.complete_gap(&thread, place, &mut text)? {
-                    Some(thread) => thread,
-                    None => return Ok(None),
-                },
+                Leaf::Gap { place, .. } => {
+                    match self.complete_gap(&thread, place, enough, &mut text)? {
+                        Some(thread) => thread,
+                        None => return Ok(None),
+                    }
+                }
             };
         }
     }
@@ -88,6 +121,7 @@ impl SchemaAutomaton {
         thread: &Thread,
         content: Content,
         escape: Escape,
+        enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<Vec<Thread>, GoalLimit> {
         let stack = thread.stack;
@@ -108,7 +142,9 @@ impl SchemaAutomaton {
         let mut content = content;
         match content {
             Content::String { shape, state, count } => {
-                text.extend(self.goals.string(shape).shortest_text(Some((state, count))));
+                let left = enough.saturating_sub(text.len());
+                let shape = self.goals.string(shape);
+                text.extend(shape.shortest_text_start(Some((state, count)), left));
                 text.push(b'"');
                 let read = self.read_all(thread, &text[before..]);
                 return Ok(vec![self.complete_value(stack, read)?]);
@@ -135,6 +171,7 @@ impl SchemaAutomaton {
         &mut self,
         thread: &Thread,
         place: Place,
+        enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<Option<Thread>, GoalLimit> {
         let stack = thread.stack;
@@ -142,7 +179,7 @@ impl SchemaAutomaton {
         let spaced = self.goals.options.style == Style::Spaced;
         Ok(match place {
             Place::Value(goal) => {
-                self.goals.write_value(goal, text)?;
+                self.goals.write_value(goal, enough, text)?;
                 let read = self.read_all(thread, &text[before..]);
                 Some(self.complete_value(stack, read)?)
             }
@@ -154,7 +191,7 @@ impl SchemaAutomaton {
                 };
                 let state = self.stacks.items(items).clone();
                 let is_first = place == Place::FirstItem;
-                self.goals.write_items(shape, count, &state, is_first, text)?;
+                self.goals.write_items(shape, count, &state, is_first, enough, text)?;
                 text.push(b']');
                 let read = self.read_all(thread, &text[before..]);
                 Some(self.complete_value(parent, read)?)
@@ -165,7 +202,7 @@ impl SchemaAutomaton {
                 let Some(members) = self.goals.solved_plan(object.id, &progress)? else {
                     return Ok(None);
                 };
-                self.goals.write_members(&members, place == Place::FirstKey, text)?;
+                self.goals.write_members(&members, place == Place::FirstKey, enough, text)?;
                 text.push(b'}');
                 let read = self.read_all(thread, &text[before..]);
                 Some(self.complete_value(object.parent, read)?)

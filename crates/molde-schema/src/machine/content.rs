@@ -276,9 +276,13 @@ impl SchemaAutomaton {
                 key.classes.iter().zip(&extra.classes).any(|(&state, class)| {
                     state != Dfa::DEAD && class.names_from(state) != u64::MAX
                 });
-            // While members are missing, the plan of how to finish depends on which names are taken.
-            let is_needed = progress.count + 1 < object.shape.min_properties;
-            if !could_be_taken && !is_finite && !is_needed {
+            // While members are missing, the plan of how to finish has names for them: a key that
+            // is none of these changes nothing about it.
+            let is_planned = key
+                .typed
+                .as_deref()
+                .is_some_and(|typed| self.goals.is_planned(object.id, progress, &extra, typed));
+            if !could_be_taken && !is_finite && !is_planned {
                 key.typed = None;
                 // The text is a new name whatever follows: its length says nothing either.
                 if key.declared.0 == key.declared.1 {

@@ -65,6 +65,9 @@ const NAME_LANGUAGE: u32 = 1 << 31;
 /// So many names are never used up.
 const MANY_NAMES: u64 = 1 << 32;
 
+/// Of so many names each can be looked at.
+const MAX_NAMES_APART: u64 = 128;
+
 /// The undeclared names of an object as a language of contents.
 #[derive(Debug, Clone)]
 struct NameLanguage {
@@ -97,8 +100,8 @@ impl NameLanguage {
 /// What is known of languages of contents: worked out when a string is first asked about.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outlooks {
-    /// For each string language, the states from which no content is dead.
-    total: FxHashMap<StringId, Box<[bool]>>,
+    /// For each string language, see [`Dfa::sure_bytes`].
+    sure: FxHashMap<StringId, Box<[u32]>>,
     /// For each string language, the state from which every content is allowed, or 0.
     universal: FxHashMap<StringId, u32>,
     /// For each object, whether all undeclared names are alike.
@@ -112,7 +115,9 @@ fn insert(bits: &mut ByteBits, byte: u8) {
 }
 
 fn insert_all(bits: &mut ByteBits, bytes: &[u8]) {
-    bytes.iter().for_each(|&byte| insert(bits, byte));
+    for &byte in bytes {
+        insert(bits, byte);
+    }
 }
 
 /// Every byte that can stand in a string by itself.
@@ -241,7 +246,8 @@ impl SchemaAutomaton {
             return Vec::new();
         }
         let count = self.states[state as usize].len();
-        if count < 2 || count > MAX_PARTS || count * self.widest > self.goals.options.limits.threads
+        if !(2..=MAX_PARTS).contains(&count)
+            || count * self.widest > self.goals.options.limits.threads
         {
             return Vec::new();
         }
@@ -305,12 +311,23 @@ impl SchemaAutomaton {
         let uniform = self.has_uniform_names(object.id);
         let progress = self.stacks.progress(object.progress).clone();
         let mut closed = Vec::with_capacity(extra.classes.len());
+        let mut apart: Vec<Box<[u8]>> = Vec::new();
+        let mut classes_left = key.classes.clone();
         for (index, (class, &state)) in extra.classes.iter().zip(&*key.classes).enumerate() {
             let language = &class.language;
             let inside = language.transitions(state).first().is_some_and(|t| t.lo & 0xC0 == 0x80);
-            // Where names could run out, each one counts.
-            if inside || class.names_from(language.start()) < MANY_NAMES {
+            if inside {
                 return None;
+            }
+            if class.names_from(language.start()) < MANY_NAMES {
+                // These names could run out: each one counts.
+                if class.names_from(state) > MAX_NAMES_APART {
+                    return None;
+                }
+                language.words_from(state, &mut apart);
+                classes_left[index] = Dfa::DEAD;
+                closed.push(DEAD);
+                continue;
             }
             let end = (1..language.states() as u32).find(|&state| language.is_accepting(state))?;
             let mut classes = vec![Dfa::DEAD; extra.classes.len()];
@@ -325,7 +342,6 @@ impl SchemaAutomaton {
             self.widest = self.widest.max(threads.len());
             closed.push(if threads.is_empty() { DEAD } else { self.intern(threads) });
         }
-        let mut apart: Vec<Box<[u8]>> = Vec::new();
         for at in key.declared.0..key.declared.1 {
             let name = &object.shape.names[object.shape.sorted[at as usize] as usize];
             apart.push(name.as_bytes()[key.length as usize..].into());
@@ -347,7 +363,11 @@ impl SchemaAutomaton {
             self.intern(vec![Thread { stack, leaf, text: TextId::NONE }])
         });
         let language = object.id.0 | NAME_LANGUAGE;
-        let state = self.name_language(object.id)?.intern(key.classes);
+        let state = self.name_language(object.id)?.intern(classes_left);
+        if state == Dfa::DEAD {
+            // Only single names are left: they are few.
+            return None;
+        }
         let content = StringContent::Language { language, state, code_points: 0 };
         Some(StringPosition { content, closed, apart, beside })
     }
@@ -432,45 +452,74 @@ impl SchemaAutomaton {
         }
     }
 
-    /// Whether every content that goes on from a state, between two characters, can become one that
-    /// is allowed.
-    pub fn content_is_total(&mut self, language: u32, state: u32) -> bool {
+    /// The least number of bytes of a content that goes on from a state, between two characters, and
+    /// can no longer become one that is allowed: `u32::MAX` if there is none, 0 if that is not known.
+    pub fn content_sure_bytes(&mut self, language: u32, state: u32) -> u32 {
         if let Some(names) = self.names_of(language) {
-            return names.is_total;
+            return if names.is_total { u32::MAX } else { 0 };
         }
         let id = StringId(language);
+        if self.goals.string(id).max_length.is_some() {
+            return 0;
+        }
         let goals = &self.goals;
-        let total = self
-            .outlooks
-            .total
-            .entry(id)
-            .or_insert_with(|| goals.string(id).language.total_states());
-        total[state as usize] && self.goals.string(id).max_length.is_none()
+        let sure =
+            self.outlooks.sure.entry(id).or_insert_with(|| goals.string(id).language.sure_bytes());
+        match sure[state as usize] {
+            // Without an end to the contents, the shortest length is no matter.
+            u32::MAX => u32::MAX,
+            _ if self.goals.string(id).lengths.is_some() => 0,
+            bytes => bytes,
+        }
+    }
+
+    /// Bytes that begin characters which all lead from a state of a language of contents, between two
+    /// characters, back to it; none is always a correct answer.
+    pub fn content_looping_bytes(&mut self, language: u32, state: u32) -> ByteBits {
+        match self.names_of(language) {
+            Some(names) => match (&*names.extra.classes, names.classes(state)) {
+                ([class], &[state]) => class.language.looping_bytes(state),
+                _ => [0; 4],
+            },
+            None => self.goals.string(StringId(language)).language.looping_bytes(state),
+        }
+    }
+
+    /// The numbers of code points with which a content that led to a state can become one that is
+    /// allowed, if they are an interval: the first and the last.
+    pub fn content_live_range(&mut self, language: u32, state: u32) -> Option<(u64, u64)> {
+        if self.names_of(language).is_some() {
+            return Some((0, u64::MAX));
+        }
+        let shape = self.goals.string(StringId(language));
+        let Some(lengths) = &shape.lengths else { return Some((0, u64::MAX)) };
+        let (min, max) = lengths.interval(state)?;
+        let first = max.map_or(0, |max| shape.min_length.saturating_sub(max));
+        match shape.max_length {
+            None => Some((first, u64::MAX)),
+            Some(most) => Some((first, most.checked_sub(min)?)),
+        }
     }
 
     /// Whether a content that led to a state with a number of code points can become one that is
     /// allowed.
     pub fn content_is_live(&mut self, language: u32, state: u32, code_points: u64) -> bool {
-        match self.names_of(language) {
-            Some(_) => state != Dfa::DEAD,
-            None => self.goals.string(StringId(language)).is_live(state, code_points),
+        if self.names_of(language).is_some() {
+            return state != Dfa::DEAD;
         }
+        self.goals.string(StringId(language)).is_live(state, code_points)
     }
 
     /// The kind, an index of [`StringPosition::closed`], of a content that led to a state with a
     /// number of code points, if the string may end after it.
     pub fn content_kind(&mut self, language: u32, state: u32, code_points: u64) -> Option<u32> {
-        match self.names_of(language) {
-            Some(names) => {
-                let mut classes = names.classes(state).iter().zip(&names.extra.classes);
-                let kind = classes.position(|(&state, class)| class.language.is_accepting(state));
-                kind.map(|kind| kind as u32)
-            }
-            None => {
-                let shape = self.goals.string(StringId(language));
-                shape.is_complete(state, code_points).then_some(0)
-            }
+        if let Some(names) = self.names_of(language) {
+            let mut classes = names.classes(state).iter().zip(&names.extra.classes);
+            let kind = classes.position(|(&state, class)| class.language.is_accepting(state));
+            return kind.map(|kind| kind as u32);
         }
+        let shape = self.goals.string(StringId(language));
+        shape.is_complete(state, code_points).then_some(0)
     }
 }
 

@@ -151,11 +151,9 @@ impl SchemaAutomaton {
             (Place::FirstKey | Place::AfterMember, b'}') => {
                 self.close_object(stack, text, after)?;
             }
-            (Place::AfterMember, b',') => {
-                if self.start_key(stack)?.is_some() {
-                    let place = if spaced { Place::KeySpace } else { Place::Key };
-                    after.push(Thread::gap(stack, place, text));
-                }
+            (Place::AfterMember, b',') if self.start_key(stack)?.is_some() => {
+                let place = if spaced { Place::KeySpace } else { Place::Key };
+                after.push(Thread::gap(stack, place, text));
             }
             (Place::KeySpace, b' ') => after.push(Thread::gap(stack, Place::Key, text)),
             (Place::FirstKey | Place::Key, b'"') => {
@@ -205,9 +203,10 @@ impl SchemaAutomaton {
                 (Alternative::Array(id), b'[') => {
                     let shape = self.goals.array(id);
                     let compares = shape.is_unique;
-                    let items = match shape.remembers() {
-                        true => self.stacks.intern_items(ItemState::start(shape)),
-                        false => ItemStateId::NONE,
+                    let items = if shape.remembers() {
+                        self.stacks.intern_items(ItemState::start(shape))
+                    } else {
+                        ItemStateId::NONE
                     };
                     let frame = Frame::Array { shape: id, count: 0, items, start: 0 };
                     let stack = self.stacks.push(stack, frame, compares);
@@ -276,7 +275,7 @@ impl SchemaAutomaton {
         let next = shape.saturate(count + 1);
         let mut starts = Vec::with_capacity(1);
         let options = self.goals.options(shape.rule(count), state.active(&shape))?;
-        for option in options.iter() {
+        for &option in options.iter() {
             let Some(counted) = state.counted(option, &shape) else { continue };
             let goal = self.goals.without_values(option.goal, &state.values);
             if self.goals.shortest(goal)?.is_none()

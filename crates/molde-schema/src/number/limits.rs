@@ -33,8 +33,8 @@ pub(crate) struct NumberLimits {
     /// Significant digits of a non-integer in style [`Plain`](NumberStyle::Plain). Default 15: the
     /// decimals of that length survive a round trip through binary64.
     pub(crate) plain_significant_digits: u32,
-    /// Zeros right after the point of `0.…` in style [`Plain`](NumberStyle::Plain). Default 300, so
-    /// that no value becomes zero as a binary64.
+    /// Zeros right after the point of `0.…` in style [`Plain`](NumberStyle::Plain). Default 20: a
+    /// model that has begun to write zeros may not stop by itself.
     pub(crate) plain_fraction_zeros: u32,
     /// Significant digits of a number in a schema, and of the least common multiple of several
     /// divisors. Default 1,000. More is [`NumberError::TooManyDigits`].
@@ -56,7 +56,7 @@ impl Default for NumberLimits {
             max_fraction_digits: 400,
             max_exponent_digits: 18,
             plain_significant_digits: 15,
-            plain_fraction_zeros: 300,
+            plain_fraction_zeros: 20,
             max_decimal_digits: 1_000,
             max_decimal_order: 1_000,
             max_excluded_divisors: 12,
