@@ -9,6 +9,18 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 success; 1 a document failed, or the model could not be had; 2 bad usage or a bad \
 schema; 130 interrupted.";
 
+const LINT_EXIT_CODES: &str = "\
+Exit codes: 0 every keyword is enforced or an annotation; 2 bad usage, or a schema that cannot be \
+enforced or that no value satisfies.";
+
+const TRACE_HELP: &str = "\
+One line for each token: its id, the kind of the mask that it met (forced, few, many) and how many \
+tokens it allows, `forced` if no other was possible, and the token's text. Then what became of the \
+text and, if it was not accepted, which keywords forbid it.
+
+Exit codes: 0 the text is accepted and complete; 1 there is no tokenizer; 2 bad usage or a schema \
+that cannot be used; 3 the text is rejected, or not complete.";
+
 /// Local extraction: a document and a JSON Schema in, a valid value out.
 #[derive(Debug, Parser)]
 #[command(name = "molde", version, after_help = EXIT_CODES, arg_required_else_help = true)]
@@ -27,6 +39,10 @@ pub(crate) enum Command {
     Extract(Extract),
     /// Write free text
     Generate(Generate),
+    /// List what becomes of every keyword of a schema
+    Lint(Lint),
+    /// Feed a text through the mask, token by token; needs no weights
+    Trace(Trace),
     /// Read three bundled press releases, freely and constrained, side by side
     Demo(Demo),
     /// Say what this machine, the cache and the network offer
@@ -132,6 +148,151 @@ pub(crate) struct Doctor {
     pub(crate) offline: bool,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = LINT_EXIT_CODES)]
+pub(crate) struct Lint {
+    /// File with the JSON Schema; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    #[command(flatten)]
+    pub(crate) meaning: SchemaArgs,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TRACE_HELP)]
+pub(crate) struct Trace {
+    #[command(flatten)]
+    pub(crate) source: ConstraintArgs,
+    #[command(flatten)]
+    pub(crate) meaning: SchemaArgs,
+    /// Whitespace between the parts of a JSON text
+    #[arg(long, value_enum, default_value_t = StyleArg::Spaced)]
+    pub(crate) style: StyleArg,
+    /// Order of the members of an object
+    #[arg(long, value_enum, default_value_t = OrderArg::Schema)]
+    pub(crate) order: OrderArg,
+    /// Which token sequences a text may be written with
+    #[arg(long, value_enum, default_value_t = SegmentationArg::Any)]
+    pub(crate) segmentation: SegmentationArg,
+    /// How numbers may be written
+    #[arg(long, value_enum, default_value_t = NumbersArg::Any)]
+    pub(crate) numbers: NumbersArg,
+    /// Which escape sequences strings may have
+    #[arg(long, value_enum, default_value_t = EscapesArg::Any)]
+    pub(crate) escapes: EscapesArg,
+    /// A `tokenizer.json`, a GGUF file, or a folder with a `tokenizer.json` [default: of the model]
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) tokenizer: Option<PathBuf>,
+    /// The model whose tokenizer is used, which must be there: nothing is fetched [default: as for
+    /// the other commands]
+    #[arg(long, value_name = "ID|PATH")]
+    pub(crate) model: Option<String>,
+    /// Print nothing: the exit code is the answer
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) quiet: bool,
+    /// One JSON object for each line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The text; `-` is the standard input, which is also read if none is given. One line end at
+    /// the end of the standard input is left out. Write `--` before a text that begins with `-`
+    #[arg(value_name = "TEXT|-", allow_negative_numbers = true)]
+    pub(crate) text: Option<String>,
+}
+
+/// What a text is held to: exactly one of these.
+#[derive(Debug, Clone, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ConstraintArgs {
+    /// File with a JSON Schema; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: Option<PathBuf>,
+    /// An ECMA-262 regular expression that the whole text matches
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
+    pub(crate) regex: Option<String>,
+    /// Texts to choose from, between commas; may be repeated
+    #[arg(long, value_name = "A,B", value_delimiter = ',', allow_hyphen_values = true)]
+    pub(crate) choices: Option<Vec<String>>,
+    /// One text to choose from, commas included; to be repeated
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub(crate) choice: Option<Vec<String>>,
+    /// Any JSON object
+    #[arg(long)]
+    pub(crate) any_object: bool,
+}
+
+/// An option of the command line that stands for one of the library.
+macro_rules! mirror {
+    ($name:ident as $of:ty { $($(#[$doc:meta])+ $variant:ident),+ $(,)? }) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+        pub(crate) enum $name { $($(#[$doc])+ $variant),+ }
+
+        impl From<$name> for $of {
+            fn from(value: $name) -> Self {
+                match value { $($name::$variant => Self::$variant),+ }
+            }
+        }
+    };
+}
+
+mirror!(StyleArg as molde::Style {
+    /// One space after commas and colons
+    Spaced,
+    /// None
+    Compact,
+    /// Any that JSON allows, within limits
+    Flexible,
+});
+
+mirror!(OrderArg as molde::Order {
+    /// As the schema declares them
+    Schema,
+    /// Any
+    Any,
+});
+
+mirror!(SegmentationArg as molde::Segmentation {
+    /// Every sequence with the right bytes
+    Any,
+    /// Where text is forced, only the tokenizer's own
+    Canonical,
+});
+
+mirror!(NumbersArg as molde::NumberStyle {
+    /// As JSON has them
+    Any,
+    /// No exponents, no fractions on integers, at most 15 digits on others
+    Plain,
+});
+
+mirror!(EscapesArg as molde::Escapes {
+    /// Those that JSON allows
+    Any,
+    /// Those that JSON demands
+    Needed,
+});
+
+mirror!(FormatsArg as molde::Formats {
+    /// Known formats are enforced
+    Assert,
+    /// Every format is an annotation
+    Annotate,
+});
+
+/// What a schema means.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SchemaArgs {
+    /// Whether known formats are enforced
+    #[arg(long, value_enum, default_value_t = FormatsArg::Assert)]
+    pub(crate) formats: FormatsArg,
+    /// A document that the schema may refer to, by its `$id` or its name, or a folder of such;
+    /// may be repeated. Nothing is ever fetched
+    #[arg(long, value_name = "FILE|FOLDER")]
+    pub(crate) registry: Vec<PathBuf>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PromptLanguage {
     /// English
@@ -206,6 +367,14 @@ mod tests {
             "molde generate hello --system @s.txt --max-tokens 5 --deadline 3",
             "molde demo --offline --exact",
             "molde doctor --offline",
+            "molde lint --schema s.json --formats annotate --registry a.json --registry b --json",
+            "molde trace --schema s.json",
+            "molde trace --schema s.json -",
+            "molde trace --schema s.json --style flexible --order any --formats annotate \
+             --segmentation canonical --numbers plain --escapes needed --tokenizer t.json --quiet -5",
+            "molde trace --regex -a+ --json -- -a",
+            "molde trace --choices a,b --choices c a",
+            "molde trace --any-object --model m.gguf {}",
         ] {
             let words: String = line.split_whitespace().collect::<Vec<_>>().join(" ");
             assert!(parse(&words).is_ok(), "{line}");
@@ -226,6 +395,10 @@ mod tests {
             "molde extract --schema s.json --deadline inf",
             "molde extract --schema s.json --language fr",
             "molde generate",
+            "molde trace x",
+            "molde trace --schema s.json --regex a x",
+            "molde trace --schema s.json --style tight x",
+            "molde trace --any-object --model m --tokenizer t x",
         ] {
             let error = parse(line).expect_err(line);
             assert_eq!(error.exit_code(), 2, "{line}");

@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Failed,
     /// Bad usage or a bad schema. `clap` uses the same code.
     Usage,
+    /// A text was rejected, or not complete.
+    Rejected,
     /// Ended by Ctrl-C: 128 + SIGINT, as shells have it.
     Interrupted,
 }
@@ -23,6 +25,7 @@ impl From<Exit> for std::process::ExitCode {
             Exit::Success => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
+            Exit::Rejected => 3,
             Exit::Interrupted => 130,
         })
     }
@@ -40,6 +43,15 @@ pub(crate) enum Failure {
     /// The schema cannot be used.
     #[error("the schema {} cannot be used:\n{source}", path.display())]
     Schema { path: PathBuf, source: Box<MoldeError> },
+    /// The regular expression cannot be used.
+    #[error(transparent)]
+    Regex(#[from] molde_schema::RegexError),
+    /// The choices cannot be used.
+    #[error(transparent)]
+    Choices(#[from] molde_constraint::ChoicesError),
+    /// The tokenizer that the command line names cannot be used.
+    #[error("the tokenizer cannot be used: {0}")]
+    Tokenizer(Box<molde_infer::InferError>),
     /// The standard input cannot be used as a prompt.
     #[error("the prompt on the standard input cannot be used: {0}")]
     Prompt(crate::documents::DocumentError),
@@ -65,9 +77,12 @@ impl Failure {
         match self {
             Self::OutputClosed => Exit::Success,
             Self::Interrupted => Exit::Interrupted,
-            Self::Argument { .. } | Self::ArgumentNotUtf8 { .. } | Self::Schema { .. } => {
-                Exit::Usage
-            }
+            Self::Argument { .. }
+            | Self::ArgumentNotUtf8 { .. }
+            | Self::Schema { .. }
+            | Self::Regex(_)
+            | Self::Choices(_)
+            | Self::Tokenizer(_) => Exit::Usage,
             Self::Hub(error) => exit_of_hub(error),
             Self::Molde(error) => match &**error {
                 MoldeError::Hub(error) => exit_of_hub(error),

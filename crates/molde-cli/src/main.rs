@@ -11,6 +11,7 @@ mod interrupt;
 mod model;
 mod output;
 mod progress;
+mod registry;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,8 @@ fn run(command: &Command, interrupts: &Interrupts) -> Result<Exit, Failure> {
         Command::Models => commands::models::run(),
         Command::Extract(args) => commands::extract::run(args, interrupts),
         Command::Generate(args) => commands::generate::run(args, interrupts),
+        Command::Lint(args) => commands::lint::run(args),
+        Command::Trace(args) => commands::trace::run(args, interrupts),
         Command::Demo(args) => commands::demo::run(args, interrupts),
         Command::Doctor(args) => commands::doctor::run(args),
     }

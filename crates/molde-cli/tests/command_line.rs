@@ -1,75 +1,10 @@
 //! The real binary, in all that needs no weights: usage, schemas, documents, exit codes.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod support;
 
-/// A folder of its own for each test, with an empty cache in it.
-struct Sandbox {
-    folder: PathBuf,
-}
+use std::process::{Command, Stdio};
 
-impl Sandbox {
-    fn new(test: &str) -> Self {
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
-        // What an earlier run left; there may be nothing.
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::create_dir_all(&folder).expect("the target folder can be written to");
-        Self { folder }
-    }
-
-    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
-        std::fs::write(self.folder.join(name), content).expect("the sandbox can be written to");
-        name.to_owned()
-    }
-
-    fn run(&self, arguments: &[&str]) -> Run {
-        self.run_with_input(arguments, b"")
-    }
-
-    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Run {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_molde"))
-            .args(arguments)
-            .current_dir(&self.folder)
-            .env("HF_HOME", self.folder.join("cache"))
-            .env_remove("HF_HUB_CACHE")
-            .env_remove("HF_HUB_OFFLINE")
-            .env_remove("HF_TOKEN")
-            // A port on which nothing listens: no test touches the network.
-            .env("HF_ENDPOINT", "http://127.0.0.1:9")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the binary was built");
-        // The program may end without reading its input.
-        let _ = child.stdin.take().expect("it is piped").write_all(input);
-        Run(child.wait_with_output().expect("the program ends"))
-    }
-}
-
-struct Run(Output);
-
-impl Run {
-    fn code(&self) -> i32 {
-        self.0.status.code().expect("no signal ended it")
-    }
-
-    fn output(&self) -> String {
-        String::from_utf8(self.0.stdout.clone()).expect("the output is UTF-8")
-    }
-
-    fn errors(&self) -> String {
-        String::from_utf8(self.0.stderr.clone()).expect("the messages are UTF-8")
-    }
-
-    /// The exit code, with both streams as the message where it is another one.
-    fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code(), code, "stdout:\n{}\nstderr:\n{}", self.output(), self.errors());
-        assert!(!self.errors().contains("panicked"), "{}", self.errors());
-        self
-    }
-}
+use support::{Run, Sandbox};
 
 const SCHEMA: &str =
     r#"{"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}"#;
@@ -78,7 +13,9 @@ const SCHEMA: &str =
 fn help_and_version_succeed_and_say_what_the_exit_codes_mean() {
     let sandbox = Sandbox::new("help");
     let help = sandbox.run(&["--help"]).exits(0).output();
-    for word in ["pull", "models", "extract", "generate", "demo", "doctor", "Exit codes"] {
+    for word in
+        ["pull", "models", "extract", "generate", "lint", "trace", "demo", "doctor", "Exit codes"]
+    {
         assert!(help.contains(word), "{word} in\n{help}");
     }
     assert!(sandbox.run(&["--version"]).exits(0).output().starts_with("molde "));

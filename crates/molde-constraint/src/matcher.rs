@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use molde_vocab::{
-    ByteAutomaton, ConstraintError, StateId, TokenConstraint, TokenId, TokenMask, Vocabulary,
+    ByteAutomaton, ByteSet, ConstraintError, StateId, TokenConstraint, TokenId, TokenMask,
+    Vocabulary,
 };
 
 use crate::table::{StateTable, Step};
@@ -83,6 +84,11 @@ impl<A: ByteAutomaton> Matcher<A> {
         *self.history.last().expect("the start state is never removed")
     }
 
+    /// The bytes of the tokens accepted so far.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
     /// Number of tokens accepted, an end-of-turn token included.
     pub fn accepted_tokens(&self) -> usize {
         self.history.len() - 1 + usize::from(self.ended)
@@ -122,6 +128,14 @@ impl<A: ByteAutomaton> Matcher<A> {
                 Explanation::Undecided { byte_offset, state }
             }
         }
+    }
+
+    /// The bytes that can follow a state, one that [`state`](Self::state) or
+    /// [`explain`](Self::explain) returned since the last token.
+    pub fn live_bytes(&mut self, state: StateId) -> ByteSet {
+        let automaton = &mut self.table.automaton;
+        let is_live = |byte: &u8| automaton.step(state, *byte).is_live();
+        (0..=u8::MAX).filter(is_live).collect()
     }
 
     /// The state after the first `bytes` bytes of `token`.

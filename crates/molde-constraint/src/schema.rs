@@ -15,12 +15,17 @@ use crate::quoted::QuotedTokens;
 /// The automaton of a compiled schema, as [`Matcher`](crate::Matcher) takes it: molde-schema knows
 /// of no trait that has to do with tokens.
 #[derive(Clone, Debug)]
-pub struct SchemaConstraint(SchemaAutomaton);
+pub struct SchemaConstraint(SchemaAutomaton, Arc<CompiledSchema>);
 
 impl SchemaConstraint {
     /// A fresh automaton of `schema`.
     pub fn new(schema: &Arc<CompiledSchema>) -> Self {
-        Self(SchemaAutomaton::new(schema))
+        Self(SchemaAutomaton::new(schema), Arc::clone(schema))
+    }
+
+    /// The schema.
+    pub fn schema(&self) -> &Arc<CompiledSchema> {
+        &self.1
     }
 
     /// The limit that last made a state undecided, as a sentence; `None` if none did.

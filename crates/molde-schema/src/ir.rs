@@ -161,6 +161,8 @@ pub(crate) struct StringRule {
     pub(crate) max_length: Option<u64>,
     /// The decoded string must be in each of these languages.
     pub(crate) languages: Vec<Arc<Dfa>>,
+    /// Which keyword each language is of, and its text; empty for constants.
+    pub(crate) sources: Vec<(&'static str, Box<str>)>,
     /// The decoded string must be one of these words, ascending.
     pub(crate) words: Option<Arc<[Box<str>]>>,
 }

@@ -36,6 +36,7 @@ mod dfa;
 mod dialect;
 mod document;
 mod error;
+mod explain;
 mod format;
 mod goal;
 mod ir;
@@ -50,8 +51,9 @@ mod text;
 
 pub use dialect::Dialect;
 pub use error::{Offender, Offenders, SchemaError};
-pub use lint::{Occurrence, Verdict};
-pub use load::Registry;
+pub use explain::{LiveKeyword, Reason, Rejection};
+pub use lint::{Lint, Occurrence, Verdict};
+pub use load::{DEFAULT_BASE, Registry};
 pub use machine::{
     ByteBits, DEAD, SchemaAutomaton, StringContent, StringEnd, StringPosition, StringReading,
     UNDECIDED,
@@ -59,4 +61,5 @@ pub use machine::{
 pub use options::{
     CompileOptions, Escapes, FormatProfile, Formats, Limits, NumberStyle, Order, Style,
 };
+pub use pattern::{PatternAutomaton, RegexError};
 pub use schema::CompiledSchema;

@@ -7,7 +7,7 @@ use crate::document::Document;
 use crate::error::SchemaError;
 use crate::goal::Goals;
 use crate::lint::Occurrence;
-use crate::load::{Registry, load};
+use crate::load::{Loaded, Registry, load};
 use crate::options::CompileOptions;
 
 /// A schema whose every keyword is enforced or an annotation, and which some value satisfies.
@@ -50,7 +50,16 @@ impl CompiledSchema {
         options: &CompileOptions,
     ) -> Result<Self, SchemaError> {
         let mut document = Document::parse(text, &options.limits)?;
-        let loaded = load(&mut document, registry, options)?;
+        Self::from_loaded(load(&mut document, registry, options)?, options)
+    }
+
+    pub(crate) fn from_loaded(
+        loaded: Loaded,
+        options: &CompileOptions,
+    ) -> Result<Self, SchemaError> {
+        if let Some(fault) = loaded.fault {
+            return Err(fault);
+        }
         let mut goals = Goals::new(Arc::new(loaded.schema), *options);
         let root = goals.root();
         let solution = goals.solve(root).map_err(|limit| SchemaError::Limit {

@@ -8,6 +8,7 @@ mod automata;
 mod budget;
 mod canonical;
 mod choices;
+mod explain;
 mod limits;
 mod masks;
 mod real;

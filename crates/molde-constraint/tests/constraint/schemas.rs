@@ -17,7 +17,7 @@ const FILES: [&str; 3] = [
     include_str!("../../../molde-schema/tests/data/combinations.json"),
 ];
 
-const SCHEMAS: [&str; 18] = [
+pub(crate) const SCHEMAS: [&str; 18] = [
     r#"{"type": "object", "properties": {"a": {"type": "string"}, "ab": true, "": true}}"#,
     r#"{"type": "object", "properties": {"a": true, "n": true}, "required": ["ab", "n"], "minProperties": 4}"#,
     r#"{"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}, "maxProperties": 2}"#,
@@ -39,7 +39,7 @@ const SCHEMAS: [&str; 18] = [
 ];
 
 /// Every byte, what JSON is made of, and random pieces of that: whatever can stand in one token.
-fn vocabulary() -> Arc<Vocabulary> {
+pub(crate) fn vocabulary() -> Arc<Vocabulary> {
     let mut random = Random(11);
     let mut entries: Vec<TokenEntry> = (0..=255).map(|byte| Text(vec![byte])).collect();
     let pieces = [

@@ -27,21 +27,24 @@ use crate::options::CompileOptions;
 
 use resource::{EnvironmentId, Environments, ResourceId, Resources};
 
-pub use resource::Registry;
+pub use resource::{DEFAULT_BASE, Registry};
 
 /// What loading yields.
 #[derive(Debug)]
 pub(crate) struct Loaded {
+    /// To be used only if there is no fault.
     pub(crate) schema: Schema,
     pub(crate) dialect: Dialect,
     pub(crate) occurrences: Vec<Occurrence>,
+    /// All malformed keywords if there are any, else all refused ones.
+    pub(crate) fault: Option<SchemaError>,
 }
 
 /// Loads a schema text.
 ///
 /// # Errors
-/// All malformed keywords if there are any, else all refused ones, or the limit on the number of
-/// locations.
+/// What leaves nothing to be listed: a text that is not JSON, an identifier that is none, or the
+/// limit on the number of locations.
 pub(crate) fn load(
     document: &mut Document,
     registry: &Registry,
@@ -83,15 +86,16 @@ pub(crate) fn load(
         faults.sort_by(|a, b| (&a.pointer, &a.reason).cmp(&(&b.pointer, &b.reason)));
         faults.dedup();
     }
-    if !malformed.is_empty() {
-        return Err(SchemaError::Malformed(Offenders(malformed)));
-    }
-    if !refused.is_empty() {
-        return Err(SchemaError::Refused(Offenders(refused)));
-    }
+    let fault = if !malformed.is_empty() {
+        Some(SchemaError::Malformed(Offenders(malformed)))
+    } else if !refused.is_empty() {
+        Some(SchemaError::Refused(Offenders(refused)))
+    } else {
+        None
+    };
     occurrences.sort_by(|a, b| a.pointer.cmp(&b.pointer));
     occurrences.dedup();
-    Ok(Loaded { schema: Schema { nodes, root }, dialect, occurrences })
+    Ok(Loaded { schema: Schema { nodes, root }, dialect, occurrences, fault })
 }
 
 /// Where a location stands: the resource that encloses it, and what dynamic anchors mean there.

@@ -83,8 +83,9 @@ pub(super) struct Target {
     pub(super) dynamic: Option<String>,
 }
 
-/// The URI that relative references are relative to where the schema has none.
-const DEFAULT_BASE: &str = "molde:///";
+/// The URI that relative references are relative to where the schema has none: `other.json` is
+/// looked up in the [`Registry`] as `molde:///other.json`.
+pub const DEFAULT_BASE: &str = "molde:///";
 
 /// All resources that take part in one schema.
 #[derive(Debug)]

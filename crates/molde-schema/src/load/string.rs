@@ -61,6 +61,8 @@ impl Loader<'_> {
                 };
                 if let Some(language) = language {
                     let rule = rule(location);
+                    let source = if keyword == "pattern" { "pattern" } else { "format" };
+                    rule.sources.push((source, text.as_str().into()));
                     rule.languages.push(language.dfa);
                     rule.min_length = rule.min_length.max(language.min_length);
                     rule.max_length = match (rule.max_length, language.max_length) {

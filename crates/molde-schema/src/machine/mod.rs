@@ -23,6 +23,7 @@
 mod completion;
 mod content;
 mod dominance;
+mod explain;
 mod frame;
 mod outlook;
 mod reading;

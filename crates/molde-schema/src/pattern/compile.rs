@@ -74,6 +74,15 @@ pub(crate) fn compile_dfa(text: &str, limits: &DfaLimits) -> Result<Dfa, Pattern
     search(parse(text)?, limits)
 }
 
+/// Compiles a pattern to the automaton of the strings that it matches as a whole.
+///
+/// # Errors
+/// [`PatternError`].
+pub(crate) fn compile_whole(text: &str, limits: &DfaLimits) -> Result<Dfa, PatternError> {
+    let (start, end) = (Node::Assertion(Assertion::Start), Node::Assertion(Assertion::End));
+    search(Node::Concat(vec![start, parse(text)?, end]), limits)
+}
+
 /// The strings in which `node` is found.
 fn search(mut node: Node, limits: &DfaLimits) -> Result<Dfa, PatternError> {
     let anchored = strip_start(&mut node);

@@ -10,6 +10,7 @@
 //! other. Backreferences are no regular languages and are refused by name.
 
 mod ast;
+mod automaton;
 mod class;
 mod compile;
 mod error;
@@ -17,6 +18,7 @@ mod parser;
 #[cfg(test)]
 mod tests;
 
+pub use automaton::{PatternAutomaton, RegexError};
 pub(crate) use compile::{Pattern, compile, compile_dfa};
 pub(crate) use error::PatternError;
 #[cfg(test)]
