@@ -36,13 +36,12 @@ impl Engine for Molde {
     type Session = MoldeSession;
 
     fn compile(&self, schema: &str) -> Result<MoldeSession, Refusal> {
-        let schema =
-            CompiledSchema::compile_with(schema, &self.registry, &self.options).map_err(
-                |error| match error {
-                    SchemaError::Unsatisfiable { .. } => Refusal::Unsatisfiable,
-                    error => Refusal::Refused(error.to_string()),
-                },
-            )?;
+        let schema = CompiledSchema::compile_with(schema, &self.registry, &self.options).map_err(
+            |error| match error {
+                SchemaError::Unsatisfiable { .. } => Refusal::Unsatisfiable,
+                error => Refusal::Refused(error.to_string()),
+            },
+        )?;
         let schema = Arc::new(schema);
         let options =
             MatcherOptions { segmentation: Segmentation::Any, ..MatcherOptions::default() };

@@ -65,7 +65,7 @@ enum Walker {
 
 enum End {
     Complete(Vec<u8>),
-    DeadEnd(Vec<u8>),
+    Stuck(Vec<u8>),
     OverBudget,
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
             session.matcher.reset();
             match take_walk(&mut session.matcher, walker, arguments.budget, &mut random) {
                 End::OverBudget => counts.over_budget += 1,
-                End::DeadEnd(text) => {
+                End::Stuck(text) => {
                     counts.dead_ends += 1;
                     println!("dead end {}: {}", case.id, String::from_utf8_lossy(&text));
                 }
@@ -142,7 +142,7 @@ fn take_walk(
     let mut text = Vec::new();
     let needed = matcher.completion_tokens();
     if needed == usize::MAX {
-        return End::DeadEnd(text);
+        return End::Stuck(text);
     }
     let mut remaining = budget.max(needed.saturating_add(8));
     loop {
@@ -152,11 +152,11 @@ fn take_walk(
         if remaining == 0 {
             return if matcher.is_complete() { End::Complete(text) } else { End::OverBudget };
         }
-        let Ok(mask) = matcher.mask() else { return End::DeadEnd(text) };
+        let Ok(mask) = matcher.mask() else { return End::Stuck(text) };
         let allowed: Vec<TokenId> =
             mask.iter().filter(|&token| !vocabulary.is_end_of_turn(token)).collect();
         if allowed.is_empty() {
-            return if matcher.is_complete() { End::Complete(text) } else { End::DeadEnd(text) };
+            return if matcher.is_complete() { End::Complete(text) } else { End::Stuck(text) };
         }
         let mut token = choose(&allowed, walker, &vocabulary, random);
         if !matcher.fits(token, remaining) {
@@ -170,7 +170,7 @@ fn take_walk(
             token = choose(&fitting, walker, &vocabulary, random);
         }
         if matcher.accept(token).is_err() {
-            return End::DeadEnd(text);
+            return End::Stuck(text);
         }
         text.extend(vocabulary.token_bytes(token).unwrap_or_default());
         remaining -= 1;

@@ -100,7 +100,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for (draft, kinds) in &by_file {
         for (kind, files) in kinds {
             let total = totals.entry(draft).or_default().entry(kind).or_default();
-            files.values().for_each(|counts| total.add(counts));
+            for counts in files.values() {
+                total.add(counts);
+            }
             println!(
                 "{draft} {kind}: {} tests, {} pass ({:.1} %), {} refused, {} false negative, {} \
                  false positive",

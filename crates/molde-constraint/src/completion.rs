@@ -108,7 +108,7 @@ impl<A: ByteAutomaton> StateTable<A> {
             for (len, token) in self.vocabulary.trie().prefixes(&text[at..]) {
                 if len <= longest
                     && let Some((rest, ..)) = best[at + len]
-                    && best[at].is_none_or(|(known, ..)| rest + 1 <= known)
+                    && best[at].is_none_or(|(known, ..)| rest < known)
                 {
                     best[at] = Some((rest + 1, token, len));
                 }

@@ -179,7 +179,9 @@ impl<A: ByteAutomaton> StateTable<A> {
             TokenMask::from_tokens(self.vocabulary.len(), tokens)
         } else {
             let mut words = vec![0; self.vocabulary.len().div_ceil(64)];
-            masks.iter().for_each(|mask| mask.mask.write_into(&mut words));
+            for mask in &masks {
+                mask.mask.write_into(&mut words);
+            }
             let len = words.iter().map(|word| word.count_ones() as usize).sum();
             TokenMask::from_counted_words(self.vocabulary.len(), words, len)
         };
@@ -308,14 +310,13 @@ impl<A: ByteAutomaton> StateTable<A> {
         if is_shared && let Some(known) = self.quoted.language_masks.get(&key) {
             return Some(Arc::clone(known));
         }
-        let allowed = match self.quoted.languages.get(&content) {
-            Some(known) => known.clone(),
-            None => {
-                let found = self.language_tokens(tokens, state, content).map(Arc::new);
-                self.cache_bytes += found.as_ref().map_or(0, |found| found.inside.memory_usage());
-                self.quoted.languages.insert(content, found.clone());
-                found
-            }
+        let allowed = if let Some(known) = self.quoted.languages.get(&content) {
+            known.clone()
+        } else {
+            let found = self.language_tokens(tokens, state, content).map(Arc::new);
+            self.cache_bytes += found.as_ref().map_or(0, |found| found.inside.memory_usage());
+            self.quoted.languages.insert(content, found.clone());
+            found
         }?;
         let apart = tokens.contents_apart(&position.apart);
         let empty =

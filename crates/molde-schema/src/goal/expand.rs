@@ -19,6 +19,9 @@ type LengthBounds = (u64, Option<u64>);
 /// Branches of an `anyOf` of which every subset is tried, where what they evaluate matters.
 const MAX_EVALUATING_BRANCHES: usize = 12;
 
+/// Scopes of one kind that one value can be in.
+pub(super) const MAX_SCOPES: usize = 32;
+
 /// The scalars of all partials, before they are united.
 #[derive(Default)]
 struct Scalars {
@@ -187,6 +190,10 @@ impl Goals {
                         if !self.apply(&mut partial, demand, scopes) {
                             break;
                         }
+                        if partial.has_too_many_scopes() {
+                            let limit = MAX_SCOPES;
+                            return Err(exceeded("scopes", limit, "`unevaluated…`", pointer()));
+                        }
                         continue;
                     }
                     Todo::Choice(node, applicator, scopes) => {
@@ -242,8 +249,7 @@ impl Goals {
             }
         }
         let scopes =
-            if demand.is_bare() { Some(0) } else { open_scopes(partial, id, node, scopes, false) };
-        let Some(scopes) = scopes else { return false };
+            if demand.is_bare() { 0 } else { open_scopes(partial, id, node, scopes, false) };
         if node.array.is_some() {
             push_new(&mut partial.arrays.nodes, id);
         }
@@ -418,7 +424,7 @@ impl Goals {
         if !partial.restrict(node.types) {
             return false;
         }
-        let Some(scopes) = open_scopes(partial, id, node, 0, true) else { return false };
+        let scopes = open_scopes(partial, id, node, 0, true);
         if node.array.is_some() {
             push_new(&mut partial.arrays.nodes, id);
         }
@@ -502,7 +508,7 @@ impl Goals {
 }
 
 /// The scopes that are open inside a node: those around it and its own. Notes in all of them that
-/// the node's rules evaluate children. `None` if there are more than can be told apart.
+/// the node's rules evaluate children.
 ///
 /// Bit 2n is scope n of the items, bit 2n + 1 scope n of the members.
 fn open_scopes(
@@ -511,7 +517,7 @@ fn open_scopes(
     node: &Node,
     around: Scopes,
     is_violated: bool,
-) -> Option<Scopes> {
+) -> Scopes {
     let mut scopes = around;
     let kinds = [
         (&mut partial.arrays.scopes, node.unevaluated_items, node.array.is_some()),
@@ -521,7 +527,7 @@ fn open_scopes(
         if let Some(rest) = rest {
             for (at, scope) in list.iter_mut().enumerate() {
                 // Whatever is left, this keyword takes it.
-                scope.is_complete |= around >> (2 * at + kind) & 1 == 1;
+                scope.is_complete |= is_in(around, at, kind);
             }
             let known =
                 list.iter().position(|scope| scope.owner == id && scope.is_violated == is_violated);
@@ -535,24 +541,23 @@ fn open_scopes(
                 });
                 list.len() - 1
             });
-            if at >= MAX_SCOPES {
-                return None;
-            }
-            scopes |= 1 << (2 * at + kind);
+            // Beyond the limit the whole expansion fails: see `Partial::has_too_many_scopes`.
+            scopes |= 1u64.checked_shl((2 * at + kind) as u32).unwrap_or(0);
         }
         if evaluates {
             for (at, scope) in list.iter_mut().enumerate() {
-                if scopes >> (2 * at + kind) & 1 == 1 {
+                if is_in(scopes, at, kind) {
                     push_new(&mut scope.nodes, id);
                 }
             }
         }
     }
-    Some(scopes)
+    scopes
 }
 
-/// Scopes of one kind that one value can be in.
-const MAX_SCOPES: usize = 32;
+fn is_in(scopes: Scopes, at: usize, kind: usize) -> bool {
+    scopes.checked_shr((2 * at + kind) as u32).is_some_and(|bits| bits & 1 == 1)
+}
 
 fn push_new(list: &mut Vec<NodeId>, node: NodeId) {
     if !list.contains(&node) {

@@ -174,7 +174,7 @@ pub(crate) struct Goals {
     /// The names that are not declared, for each object shape: worked out at first use.
     extra_names: Vec<Option<Result<Arc<ExtraNames>, GoalLimit>>>,
     /// All classes of names, for each object shape that was asked for them.
-    name_classes: FxHashMap<ObjectId, Result<Arc<[Arc<NameClass>]>, GoalLimit>>,
+    name_classes: FxHashMap<ObjectId, names::Classes>,
     /// The shortest values of the declared members, for each object shape: likewise.
     member_costs: Vec<Option<Arc<[Option<u64>]>>>,
     rules: IndexSet<rule::ChildRule, FxBuildHasher>,

@@ -29,6 +29,9 @@ pub(crate) struct NameClass {
     word_counts: Box<[u64]>,
 }
 
+/// All classes of the names of an object, or why they cannot be told apart.
+pub(super) type Classes = Result<Arc<[Arc<NameClass>]>, GoalLimit>;
+
 /// Nodes visited at most when names are listed: far more than any schema in use needs.
 const NAME_SEARCH_STEPS: usize = 400_000;
 
@@ -205,10 +208,7 @@ impl Goals {
 
     /// Splits all names by which patterns they match, and collects what a member of each class must
     /// be.
-    pub(super) fn name_classes(
-        &mut self,
-        id: ObjectId,
-    ) -> Result<Arc<[Arc<NameClass>]>, GoalLimit> {
+    pub(super) fn name_classes(&mut self, id: ObjectId) -> Classes {
         if let Some(known) = self.name_classes.get(&id) {
             return known.clone();
         }
@@ -217,7 +217,7 @@ impl Goals {
         classes
     }
 
-    fn find_name_classes(&mut self, id: ObjectId) -> Result<Arc<[Arc<NameClass>]>, GoalLimit> {
+    fn find_name_classes(&mut self, id: ObjectId) -> Classes {
         let shape = Arc::clone(self.object(id));
         let patterns = self.patterns(&shape);
         let mut classes: Vec<(Dfa, Vec<bool>)> = vec![(Dfa::any_string(), Vec::new())];

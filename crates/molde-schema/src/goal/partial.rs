@@ -148,6 +148,11 @@ impl Partial {
         self.todo.push(Todo::Demand(demand, scopes));
     }
 
+    /// Whether there are more scopes than can be told apart.
+    pub(super) fn has_too_many_scopes(&self) -> bool {
+        self.arrays.scopes.len().max(self.objects.scopes.len()) > super::expand::MAX_SCOPES
+    }
+
     /// What the value must satisfy as far as it was decided, as the nodes' own rules.
     pub(super) fn company(&self) -> impl Iterator<Item = Demand> {
         let done = self.done.iter().map(|(demand, _)| *demand);
@@ -206,14 +211,17 @@ impl Partial {
     /// The words that a string may be, if they are listed.
     pub(super) fn listed_words(&self) -> Option<Vec<Box<str>>> {
         let words = self.words.as_ref()?;
-        let fits = |word: &&Box<str>| {
+        let fits = |word: &str| {
             let length = word.chars().count() as u64;
             length >= self.min_length
                 && self.max_length.is_none_or(|max| length <= max)
-                && self.languages.iter().all(|language| language.accepts(&***word))
-                && !self.excluded.iter().any(|list| list.binary_search(word).is_ok())
+                && self.languages.iter().all(|language| language.accepts(word))
+                && !self
+                    .excluded
+                    .iter()
+                    .any(|list| list.binary_search_by(|known| (**known).cmp(word)).is_ok())
         };
-        Some(words.iter().filter(fits).cloned().collect())
+        Some(words.iter().filter(|word| fits(word)).cloned().collect())
     }
 
     pub(super) fn restrict_number(&mut self, spec: &NumberSpec) {

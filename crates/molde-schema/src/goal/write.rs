@@ -119,10 +119,15 @@ impl Goals {
             if index > 0 || !is_first {
                 text.extend(self.separator());
             }
-            let goal = self.without_values(goal, &state.values);
             let mut item = Vec::new();
             self.write_value(goal, usize::MAX, &mut item)?;
-            let value = self.constant(&item)?;
+            let mut value = self.constant(&item)?;
+            if state.values.contains(&value) {
+                item.clear();
+                let goal = self.without_values(goal, &state.values);
+                self.write_value(goal, usize::MAX, &mut item)?;
+                value = self.constant(&item)?;
+            }
             state = state.with_value(value);
             text.extend(item);
         }

@@ -195,9 +195,16 @@ impl SchemaAutomaton {
         let Some(object) = self.open_object(stack) else { return Ok(None) };
         let progress = self.stacks.progress(object.progress).clone();
         let mut classes: Box<[u32]> = Box::default();
-        if self.allows_extra(&object, &progress)? {
+        if self.may_be_extra(&object, &progress) {
             let extra = self.goals.extra_names(object.id)?;
-            classes = extra.classes.iter().map(|class| class.language.start()).collect();
+            let mut states = Vec::with_capacity(extra.classes.len());
+            for class in &extra.classes {
+                let members = self.extra_members(&object, &progress, class, None)?;
+                states.push(if members.is_empty() { Dfa::DEAD } else { class.language.start() });
+            }
+            if states.iter().any(|&state| state != Dfa::DEAD) {
+                classes = states.into();
+            }
         }
         let key = KeyState {
             declared: (0, object.shape.names.len() as u32),
@@ -426,26 +433,11 @@ impl SchemaAutomaton {
         Ok(!self.declared_members(object, progress, index)?.is_empty())
     }
 
-    /// Whether a name that is not declared may be written next.
-    fn allows_extra(
-        &mut self,
-        object: &OpenObject,
-        progress: &Progress,
-    ) -> Result<bool, GoalLimit> {
-        let order = self.goals.options.order;
+    /// Whether the order allows a name that is not declared next.
+    fn may_be_extra(&self, object: &OpenObject, progress: &Progress) -> bool {
         let shape = &object.shape;
-        if order == Order::Schema
-            && shape.next_required[progress.next as usize] < shape.names.len() as u32
-        {
-            return Ok(false);
-        }
-        let extra = self.goals.extra_names(object.id)?;
-        for class in &extra.classes {
-            if !self.extra_members(object, progress, class, None)?.is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        self.goals.options.order == Order::Any
+            || shape.next_required[progress.next as usize] == shape.names.len() as u32
     }
 
     /// Whether the object can be finished from here within its bounds on the number of members.

@@ -265,8 +265,7 @@ impl SchemaAutomaton {
         let Leaf::Text { content, escape: Escape::None } = thread.leaf else { return None };
         // Where items are compared, what may follow the text does not depend on the text, until one
         // more item has ended.
-        let text =
-            if self.stacks.compares(thread.stack) { TextId::UNKNOWN } else { TextId::NONE };
+        let text = if self.stacks.compares(thread.stack) { TextId::UNKNOWN } else { TextId::NONE };
         match content {
             Content::String { shape: id, state, count } => {
                 let closed = self.complete_value(thread.stack, text).ok()?;
@@ -301,12 +300,7 @@ impl SchemaAutomaton {
         }
     }
 
-    fn key_position(
-        &mut self,
-        stack: StackId,
-        id: KeyId,
-        text: TextId,
-    ) -> Option<StringPosition> {
+    fn key_position(&mut self, stack: StackId, id: KeyId, text: TextId) -> Option<StringPosition> {
         let object = self.open_object(stack)?;
         let key = self.keys.get(id).clone();
         if key.classes.is_empty() {
