@@ -49,10 +49,14 @@ fn check() -> Result<()> {
     )?;
     step("build", cargo(&root).args(["build", "--workspace", "--all-targets"]))?;
     let python = python_environment(&root)?;
-    let weights = output(
-        "weights",
-        cargo(&root).args(["run", "--quiet", "--package", "molde-cli", "--", "pull", TEST_MODEL]),
-    )?;
+    // The programs that were just built beside this one: `cargo run` of one package would build its
+    // dependencies again, with the features that this package alone asks for.
+    let beside = |name: &str| {
+        let own = env::current_exe().context("cannot find the folder of this program")?;
+        Ok::<_, anyhow::Error>(own.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX)))
+    };
+    let pull = ["pull", TEST_MODEL];
+    let weights = output("weights", Command::new(beside("molde")?).current_dir(&root).args(pull))?;
     step(
         "tests",
         cargo(&root)
@@ -70,8 +74,7 @@ fn check() -> Result<()> {
             "tests/reference",
         ]),
     )?;
-    let tokenize =
-        format!("cargo run --quiet --package molde-infer --example tokenize -- '{weights}'");
+    let tokenize = format!("'{}' '{weights}'", beside("examples/tokenize")?.display());
     step(
         "tokenizer against an independent one",
         Command::new(&python)
