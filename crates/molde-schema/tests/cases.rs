@@ -75,3 +75,32 @@ fn dropping_the_cache_changes_no_answer() {
         }
     }
 }
+
+#[test]
+fn a_key_is_begun_only_if_it_can_be_written() {
+    for (schema, prefixes) in [
+        (
+            r#"{"maxProperties": 1, "not": {"patternProperties": {"^a": {"type": "integer"}}},
+                "propertyNames": {"enum": ["a", "b"]}}"#,
+            vec!["{\"a", "{\"b"],
+        ),
+        (
+            r#"{"maxProperties": 3, "not": {"propertyNames": {"not": {"enum": ["a"]}}}}"#,
+            vec!["{\"x\": 1, \"y\": 1, \"a", "{\"x\": 1, \"y\": 1, \"z"],
+        ),
+    ] {
+        let schema = compile(schema, &molde_schema::CompileOptions::default());
+        let mut automaton = SchemaAutomaton::new(&schema);
+        // One name of each pair can still be finished, the other cannot be begun.
+        let live: Vec<bool> = prefixes
+            .iter()
+            .map(|prefix| {
+                let Ok(state) = read(&mut automaton, prefix.as_bytes()) else { return false };
+                let whole = [prefix.as_bytes(), &automaton.completion(state)].concat();
+                assert!(accepts(&mut automaton, &whole), "{}", String::from_utf8_lossy(&whole));
+                true
+            })
+            .collect();
+        assert_eq!(live, [true, false], "{prefixes:?}");
+    }
+}

@@ -159,3 +159,15 @@ fn messages_contain_no_control_characters_of_the_schema() {
     assert!(!message.chars().any(char::is_control), "{message:?}");
     assert!(message.contains("\\u{1b}"), "{message}");
 }
+
+#[test]
+fn more_scopes_than_can_be_told_apart_are_a_limit_and_not_an_empty_branch() {
+    let scopes = vec![r#"{"unevaluatedProperties": {"type": "string"}}"#; 33].join(", ");
+    let branch = format!(r#"{{"type": "object", "allOf": [{scopes}]}}"#);
+    let overlapping = format!(
+        r#"{{"oneOf": [{branch}, {{"type": "object", "additionalProperties": {{"type": "string"}}}}]}}"#
+    );
+    for schema in [branch, overlapping] {
+        assert!(matches!(compile(&schema), Err(SchemaError::Limit { name: "scopes", .. })));
+    }
+}
