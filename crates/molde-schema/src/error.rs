@@ -30,11 +30,11 @@ pub enum SchemaError {
     },
     /// The schema needs more work than allowed.
     #[error(
-        "the schema exceeds the limit `{name}` ({limit} {unit}) at {}: raise `Limits::{name}` or simplify that part",
+        "the schema exceeds the limit `{name}` ({limit} {unit}) at {}: simplify that part, or raise `{name}` where `Limits` has it",
         Location(.pointer)
     )]
     Limit {
-        /// Name of the field of [`Limits`](crate::Limits).
+        /// Name of the limit: the field of [`Limits`](crate::Limits) where there is one of that name.
         name: &'static str,
         /// The limit's value.
         limit: u64,
