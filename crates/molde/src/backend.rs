@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use molde_infer::TokenEvent;
+use molde_infer::{Message, TokenEvent};
 use molde_vocab::{TokenConstraint, TokenId, Vocabulary};
 
 use crate::{Control, MoldeError, Timings, Usage};
@@ -18,7 +18,7 @@ pub(crate) trait Backend: Send + Sync + std::fmt::Debug {
     fn encode_text(&self, text: &str) -> Result<Vec<TokenId>, MoldeError>;
 
     /// The tokens of a conversation up to the point where the answer begins.
-    fn encode_chat(&self, system: Option<&str>, user: &str) -> Result<Vec<TokenId>, MoldeError>;
+    fn encode_chat(&self, messages: &[Message]) -> Result<Vec<TokenId>, MoldeError>;
 
     /// Reads `tokens`, possibly none, so that any number of prompts that begin with them can go
     /// on from there.
@@ -30,6 +30,17 @@ pub(crate) trait Backend: Send + Sync + std::fmt::Debug {
 pub(crate) trait Prefix: Send + Sync + std::fmt::Debug {
     /// Reads the rest of `job.prompt`, which begins with the tokens of the prefix, and writes.
     fn generate(&self, job: Job<'_>) -> Result<Written, MoldeError>;
+
+    /// Calls `each` with the logits after `prompt`, and after each token of `continuation`: one row
+    /// more than that has tokens, `[vocabulary]` each. `prompt` begins with the tokens of the prefix
+    /// and has one more at least.
+    fn score(
+        &self,
+        prompt: &[TokenId],
+        continuation: &[TokenId],
+        control: &Control,
+        each: &mut dyn FnMut(&[f32]),
+    ) -> Result<(), MoldeError>;
 }
 
 /// One answer to write.

@@ -3,15 +3,12 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use molde_schema::{
-    CompileOptions, CompiledSchema, Escapes, FormatProfile, NumberStyle, Order, Style,
-};
-use molde_vocab::{ByteAutomaton, StateId};
+use molde_schema::{CompileOptions, CompiledSchema, FormatProfile};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use crate::fields::FieldScanner;
 use crate::outcome::RawJson;
+use crate::validate::FreeForm;
 use crate::{MoldeError, deep, rust_type};
 use molde_constraint::SchemaConstraint;
 
@@ -120,6 +117,16 @@ impl<T> Contract<T> {
         &self.text
     }
 
+    /// The same contract with another schema, a narrower one.
+    pub(crate) fn with_schema(&self, text: &str) -> Result<Self, MoldeError> {
+        Self::new(text.into(), self.compiled.options(), self.read)
+    }
+
+    /// How the schema was compiled.
+    pub(crate) fn options(&self) -> &CompileOptions {
+        self.compiled.options()
+    }
+
     /// Reads a complete answer.
     pub(crate) fn read(&self, answer: &str) -> Result<T, MoldeError> {
         (self.read)(answer)
@@ -138,35 +145,7 @@ impl<T> Contract<T> {
     /// # Errors
     /// [`MoldeError::Schema`] if the freer spelling exceeds a limit.
     pub fn check(&self, text: &str) -> Result<Verdict, MoldeError> {
-        let options = CompileOptions {
-            style: Style::Flexible,
-            order: Order::Any,
-            number_style: NumberStyle::Any,
-            escapes: Escapes::Any,
-            format_profile: FormatProfile::Standard,
-            ..*self.compiled.options()
-        };
-        let mut automaton =
-            SchemaConstraint::new(&Arc::new(CompiledSchema::compile(&self.text, &options)?));
-        let text = text.trim_matches([' ', '\t', '\n', '\r']);
-        let mut scanner = FieldScanner::new();
-        let mut state = automaton.start();
-        for (offset, byte) in text.bytes().enumerate() {
-            let next = automaton.step(state, byte);
-            if next == StateId::UNDECIDED {
-                return Ok(Verdict::Undecided { offset });
-            }
-            if !next.is_live() {
-                return Ok(Verdict::Invalid { pointer: scanner.pointer(), offset });
-            }
-            state = automaton.settle(next, &text.as_bytes()[..=offset]);
-            scanner.push(&[byte], &mut Vec::new());
-        }
-        Ok(if automaton.is_accepting(state) {
-            Verdict::Valid
-        } else {
-            Verdict::Incomplete { pointer: scanner.pointer() }
-        })
+        Ok(FreeForm::new(&self.text, self.compiled.options())?.judge(text))
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use molde_hub::{CancelFlag, Catalog, Hub, ModelFiles, ModelLayout, ModelRef, NetworkPolicy};
-use molde_infer::{CancelHandle, Interrupt, ModelOptions, Precision};
+use molde_infer::{CancelHandle, Interrupt, Message, ModelOptions, Precision};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
@@ -17,7 +17,7 @@ use crate::extractor::{DEFAULT_MAX_TOKENS, ExtractorBuilder};
 use crate::local::LocalModel;
 use crate::outcome::{Generation, RawJson};
 use crate::writing::{Answer, Transcript};
-use crate::{MoldeError, TransferEvent};
+use crate::{ClassifierBuilder, MoldeError, TransferEvent, close_objects};
 
 /// Where an engine's model comes from.
 #[derive(Debug, Clone)]
@@ -182,8 +182,13 @@ impl Engine {
 
     /// An extractor whose answers are instances of a JSON Schema, kept as text. A schema that
     /// cannot be enforced is reported by [`ExtractorBuilder::build`].
+    ///
+    /// Objects that do not say whether they have other members have none: see
+    /// [`close_objects`](crate::close_objects). For the schema as it stands use
+    /// [`extractor_with`](Self::extractor_with).
     pub fn extractor(&self, schema_text: &str) -> ExtractorBuilder<RawJson> {
-        ExtractorBuilder::new(self.clone(), Contract::from_schema(schema_text))
+        let closed = close_objects(schema_text);
+        ExtractorBuilder::new(self.clone(), Contract::from_schema(&closed.text))
     }
 
     /// An extractor whose answers are read into a Rust type; see [`Contract::from_type`].
@@ -209,6 +214,22 @@ impl Engine {
         ExtractorBuilder::new(self.clone(), Ok(contract))
     }
 
+    /// A classifier of texts into `labels`.
+    ///
+    /// ```no_run
+    /// let engine = molde::Engine::builder().path("model.gguf").build()?;
+    /// let classifier = engine.classifier(["book", "cancel"]).fallback("default", 0.5).build()?;
+    /// let found = classifier.classify("I'd like a table", &molde::Control::new())?;
+    /// println!("{} ({:.2})", found.intent, found.probability());
+    /// # Ok::<(), molde::MoldeError>(())
+    /// ```
+    pub fn classifier<L: Into<String>>(
+        &self,
+        labels: impl IntoIterator<Item = L>,
+    ) -> ClassifierBuilder {
+        ClassifierBuilder::new(self.clone(), labels.into_iter().map(Into::into).collect())
+    }
+
     /// Writes free text: nothing is masked.
     ///
     /// # Errors
@@ -230,7 +251,9 @@ impl Engine {
         mut on_event: impl FnMut(Event<'_>),
     ) -> Result<Generation, MoldeError> {
         let start = Instant::now();
-        let prompt = self.backend.encode_chat(request.system.as_deref(), &request.user)?;
+        let mut messages: Vec<Message> = request.system.iter().map(Message::system).collect();
+        messages.push(Message::user(&request.user));
+        let prompt = self.backend.encode_chat(&messages)?;
         let context_tokens = self.context_tokens();
         if prompt.len().saturating_add(request.max_tokens) > context_tokens {
             return Err(MoldeError::ContextOverflow {

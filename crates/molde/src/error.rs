@@ -34,6 +34,72 @@ pub enum MoldeError {
         "the model has no chat template, so it cannot be given instructions: use an instruct model"
     )]
     NoChatTemplate,
+    /// A model that is not this crate's could not answer.
+    #[error("the model could not answer: {0}")]
+    Model(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A rule or an option speaks of a member that the schema's outermost object does not declare.
+    #[error("there is no field `{field}`: the outermost object of the schema does not declare it")]
+    UnknownField {
+        /// The name.
+        field: String,
+    },
+    /// A field was to become null where it is uncertain, and its schema does not allow null.
+    #[error("the field `{field}` cannot be abstained from: the schema does not allow null there")]
+    CannotAbstain {
+        /// The field.
+        field: String,
+    },
+    /// The journal of a batch cannot be used.
+    #[error("the journal {} cannot be used: {source}", path.display())]
+    Journal {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        source: std::io::Error,
+    },
+    /// A list of labels that cannot be told apart.
+    #[error("the labels cannot be used: {reason}")]
+    Labels {
+        /// What is wrong with them.
+        reason: &'static str,
+    },
+    /// A schema of an object with declared members was needed.
+    #[error(
+        "the outermost schema must be a JSON object that declares its members under `properties`, without a member of that name"
+    )]
+    NotAnObjectSchema,
+    /// The document has no number that a grounded field may be, and the field may not be null.
+    #[error("no number of the document can be the value of {}", Places(.fields))]
+    NoGroundedValue {
+        /// The fields that have no value, or that have none together.
+        fields: Vec<String>,
+    },
+    /// The document has more numbers than fields can be grounded in.
+    #[error(
+        "the document has {numbers} different numbers, fields can be grounded in {limit}: read it in parts"
+    )]
+    TooManyNumbers {
+        /// Different numbers, in all their readings.
+        numbers: usize,
+        /// Numbers that are possible.
+        limit: usize,
+    },
+    /// A text that an answer was to begin with is not allowed by the schema.
+    #[error(
+        "no answer begins with this text: the schema allows only its first {offset} bytes, as tokens"
+    )]
+    PrefixRejected {
+        /// Bytes of the tokens that are allowed.
+        offset: usize,
+    },
+    /// A text that the caller gave as an answer is not valid.
+    #[error("{what} is not valid: {fault}")]
+    InvalidAnswer {
+        /// What it was given as.
+        what: &'static str,
+        /// Its first fault.
+        fault: crate::Fault,
+    },
     /// The document holds nothing but white space.
     #[error("the document is empty: it holds nothing but white space")]
     EmptyDocument,
@@ -155,6 +221,16 @@ impl MoldeError {
             Self::UnknownLayout { .. } => "unknown_layout",
             Self::Inference(_) => "inference",
             Self::NoChatTemplate => "no_chat_template",
+            Self::Model(_) => "model",
+            Self::UnknownField { .. } => "unknown_field",
+            Self::PrefixRejected { .. } => "prefix_rejected",
+            Self::CannotAbstain { .. } => "cannot_abstain",
+            Self::Journal { .. } => "journal",
+            Self::Labels { .. } => "labels",
+            Self::NotAnObjectSchema => "not_an_object_schema",
+            Self::NoGroundedValue { .. } => "no_grounded_value",
+            Self::TooManyNumbers { .. } => "too_many_numbers",
+            Self::InvalidAnswer { .. } => "invalid_answer",
             Self::EmptyDocument => "empty_document",
             Self::ContextOverflow { .. } => "context_overflow",
             Self::WindowTooSmall { .. } => "window_too_small",

@@ -32,38 +32,68 @@
 //! HTTP and terminals. Everything here works without either; who shows progress listens to events.
 
 mod backend;
+mod classifier;
+mod close;
+mod confidence;
 mod contract;
 mod control;
 mod deep;
 mod engine;
 mod error;
+mod exact;
+mod explain;
 mod extractor;
+mod fault;
 mod fields;
+mod grounding;
+mod journal;
 mod local;
+mod methods;
+mod numbers;
 mod outcome;
 mod prompt;
+mod repair;
+mod rules;
 mod rust_type;
+mod schema_edit;
 mod schema_view;
+mod scoring;
 mod signature;
+mod validate;
 mod windows;
 mod writing;
 
 #[cfg(test)]
 mod tests;
 
+pub use classifier::{Classification, Classifier, ClassifierBuilder, MAX_LABELS};
+pub use close::{Closed, close_objects};
+pub use confidence::{Confidence, FieldReport};
 pub use contract::{Contract, Verdict};
 pub use control::{Control, Event};
 pub use engine::{Engine, EngineBuilder, GenerationRequest};
 pub use error::MoldeError;
+pub use explain::{MaskView, ViewedToken};
 pub use extractor::{DEFAULT_MAX_TOKENS, Extractor, ExtractorBuilder};
+pub use fault::Fault;
+pub use grounding::{Evidence, MAX_GROUNDED_NUMBERS, MAX_PAIRED_NUMBERS};
+pub use journal::{Journal, content_hash};
+pub use methods::{
+    AnswerModel, Attempt, Counts, Fallback, Form, Method, ModelAnswer, Report, Runner,
+};
 pub use molde_constraint::{MatcherOptions, Segmentation};
 pub use molde_hub::{Event as TransferEvent, ModelFiles};
-pub use molde_infer::{CancelHandle, Precision};
+pub use molde_infer::{CancelHandle, Message, Precision, Role};
 pub use molde_schema::{
     CompileOptions, Escapes, FormatProfile, Formats, Limits, NumberStyle, Offender, Offenders,
     Order, SchemaError, Style,
 };
+pub use numbers::contains_number;
 pub use outcome::{End, Generation, Outcome, RawJson, Timings, Usage, WindowOutcome};
-pub use prompt::Language;
-pub use signature::{SignatureLimits, signature};
+pub use prompt::{Language, PromptTemplate, Shown};
+pub use repair::{Repair, RepairKind, Repaired, repair};
+pub use rules::{FieldRule, Rule};
+pub use schema_edit::add_reasoning_field;
+pub use signature::{SignatureLimits, schema_without_titles, signature};
+pub use validate::Validator;
 pub use windows::Overflow;

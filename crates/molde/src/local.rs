@@ -9,6 +9,9 @@ use molde_vocab::{TokenId, Vocabulary};
 use crate::backend::{Backend, Job, Prefix, Stop, Written};
 use crate::{Control, MoldeError, Timings, Usage};
 
+/// Tokens whose logits are held at once: each has one of four bytes for every token of the vocabulary.
+const SCORED_TOKENS: usize = 32;
+
 /// A loaded model.
 #[derive(Debug)]
 pub(crate) struct LocalModel {
@@ -43,12 +46,9 @@ impl Backend for LocalModel {
         Ok(self.loaded.tokenizer.encode_text(text)?)
     }
 
-    fn encode_chat(&self, system: Option<&str>, user: &str) -> Result<Vec<TokenId>, MoldeError> {
+    fn encode_chat(&self, messages: &[Message]) -> Result<Vec<TokenId>, MoldeError> {
         let template = self.loaded.chat_template.as_ref().ok_or(MoldeError::NoChatTemplate)?;
-        let mut messages = Vec::with_capacity(2);
-        messages.extend(system.map(Message::system));
-        messages.push(Message::user(user));
-        Ok(template.encode(&self.loaded.tokenizer, &messages)?)
+        Ok(template.encode(&self.loaded.tokenizer, messages)?)
     }
 
     fn prefill(
@@ -109,5 +109,31 @@ impl Prefix for LocalPrefix {
                 mask: generation.timings.mask,
             },
         })
+    }
+
+    fn score(
+        &self,
+        prompt: &[TokenId],
+        continuation: &[TokenId],
+        control: &Control,
+        each: &mut dyn FnMut(&[f32]),
+    ) -> Result<(), MoldeError> {
+        let model = &self.loaded.model;
+        let mut cache = self.cache.clone();
+        let Some((last, before)) = prompt.split_last() else {
+            return Err(molde_infer::InferError::EmptyPrompt.into());
+        };
+        let known = cache.common_prefix(before);
+        cache.truncate(known);
+        if known < before.len() {
+            model.prefill(&before[known..], &mut cache, &control.interrupt)?;
+        }
+        let tokens: Vec<TokenId> =
+            std::iter::once(*last).chain(continuation.iter().copied()).collect();
+        for chunk in tokens.chunks(SCORED_TOKENS) {
+            control.interrupt.check()?;
+            model.forward_all(chunk, &mut cache)?.iter().for_each(|row| each(row));
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::{MoldeError, deep};
+use crate::{Evidence, FieldReport, MoldeError, deep};
 
 /// Why an answer ends where it does.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +89,14 @@ pub struct Outcome<T> {
     /// How often a token was masked out because its effect could not be decided within the limits
     /// of the constraint. 0 means: nothing that the schema allows was withheld.
     pub undecided: u64,
+    /// How sure the model was of each field, in the order in which they were begun; empty unless
+    /// [`Confidence`](crate::Confidence) was asked for.
+    pub fields: Vec<FieldReport>,
+    /// JSON Pointers of fields that became null because they were less certain than
+    /// [`ExtractorBuilder::abstain_below`](crate::ExtractorBuilder::abstain_below) asks for.
+    pub abstained: Vec<String>,
+    /// Where the document says the numbers of grounded fields; empty without such fields.
+    pub evidence: Vec<Evidence>,
     /// With [`Overflow::Windows`](crate::Overflow::Windows), the answer for each window of a
     /// document that did not fit, in document order; empty otherwise.
     pub windows: Vec<WindowOutcome>,

@@ -6,7 +6,9 @@
 
 use serde_json::Value;
 
-use crate::signature::{SignatureLimits, signature};
+use crate::Fault;
+use crate::schema_view;
+use crate::signature::{SignatureLimits, schema_without_titles, signature};
 
 /// The language of the fixed parts of a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -30,6 +32,8 @@ pub(crate) struct Words {
     pub(crate) multiple_of: &'static str,
     task: &'static str,
     format: &'static str,
+    format_object: &'static str,
+    format_schema: &'static str,
     no_data: &'static str,
 }
 
@@ -42,7 +46,9 @@ const ENGLISH: Words = Words {
     at_most: "at most",
     multiple_of: "multiple of",
     task: "Extract data from the document.",
-    format: "Answer only with JSON of this form:",
+    format: "Answer only with JSON like this:",
+    format_object: "Answer only with a JSON object like this:",
+    format_schema: "Answer only with JSON that satisfies this JSON Schema:",
     no_data: "What the document does not say is null, never a guess.",
 };
 
@@ -55,7 +61,9 @@ const SPANISH: Words = Words {
     at_most: "como máximo",
     multiple_of: "múltiplo de",
     task: "Extrae los datos del documento.",
-    format: "Responde solo con un JSON con esta forma:",
+    format: "Responde solo con un JSON así:",
+    format_object: "Responde solo con un objeto JSON así:",
+    format_schema: "Responde solo con un JSON que cumpla este JSON Schema:",
     no_data: "Lo que el documento no dice es null; no lo inventes.",
 };
 
@@ -66,39 +74,146 @@ impl Language {
             Self::Spanish => &SPANISH,
         }
     }
+
+    /// The turn that sends a fault back.
+    pub(crate) fn correction(self, fault: &Fault) -> String {
+        let place = if fault.pointer.is_empty() { "" } else { &fault.pointer };
+        match self {
+            Self::English => format!(
+                "Validation error: {} {place}. Correct it and answer with the JSON only.",
+                fault.kind
+            ),
+            Self::Spanish => format!(
+                "Error de validación: {} {place}. Corrige y responde solo con el JSON.",
+                fault.kind
+            ),
+        }
+        .replace(" .", ".")
+    }
 }
 
-/// The parts of a system message; what is `None` has a default.
+/// How much of the schema the model is shown. The mask enforces it in any case.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shown {
+    /// The one-line summary; see [`signature`](crate::signature).
+    #[default]
+    Signature,
+    /// The whole schema, without titles, on one line.
+    Schema,
+    /// Nothing of it.
+    Nothing,
+}
+
+/// What the model is told before a document: role and task, format, conventions, the case without
+/// data. What is not given has a default in English or Spanish.
+///
+/// ```
+/// use molde::{Language, PromptTemplate};
+///
+/// let message = PromptTemplate::new(Language::English)
+///     .instructions("Extract the revenue forecast.")
+///     .conventions("Amounts in millions of USD.")
+///     .system_message(r#"{"type": "object", "properties": {"low": {"type": "number"}}, "required": ["low"]}"#);
+/// assert_eq!(
+///     message,
+///     "Extract the revenue forecast. Answer only with a JSON object like this:\n{\"low\": number}\n\
+///      Amounts in millions of USD."
+/// );
+/// ```
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Prompt {
+#[must_use]
+pub struct PromptTemplate {
     pub(crate) language: Language,
     pub(crate) instructions: Option<String>,
     pub(crate) conventions: Option<String>,
     pub(crate) no_data: Option<String>,
+    pub(crate) shown: Shown,
+    pub(crate) without_notes: bool,
     pub(crate) limits: SignatureLimits,
 }
 
-impl Prompt {
-    /// The system message for `schema`.
-    pub(crate) fn system_message(&self, schema: &Value) -> String {
+impl PromptTemplate {
+    /// The defaults of a language.
+    pub fn new(language: Language) -> Self {
+        Self { language, ..Self::default() }
+    }
+
+    /// Role and task: what to extract. Default: the schema's `description`, or a general sentence.
+    pub fn instructions(mut self, text: impl Into<String>) -> Self {
+        self.instructions = Some(text.into());
+        self
+    }
+
+    /// Conventions, such as units and how to convert them. Default: none.
+    pub fn conventions(mut self, text: impl Into<String>) -> Self {
+        self.conventions = Some(text.into());
+        self
+    }
+
+    /// What to write where the document says nothing. Default: a sentence that asks for null, if the
+    /// schema admits null anywhere; an empty text leaves the sentence out.
+    pub fn no_data(mut self, text: impl Into<String>) -> Self {
+        self.no_data = Some(text.into());
+        self
+    }
+
+    /// How much of the schema is shown. Default: its signature.
+    pub fn shown(mut self, shown: Shown) -> Self {
+        self.shown = shown;
+        self
+    }
+
+    /// Whether descriptions of fields stand below a signature, a line each. Default: they do.
+    pub fn field_notes(mut self, shown: bool) -> Self {
+        self.without_notes = !shown;
+        self
+    }
+
+    /// Bounds on the signature.
+    pub fn signature_limits(mut self, limits: SignatureLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The one-line summary of the schema with this text, as this template shows it.
+    pub fn signature(&self, schema_text: &str) -> String {
+        signature(&schema_view::read(schema_text), self.language, &self.limits)
+    }
+
+    /// The system message for the schema with this text.
+    pub fn system_message(&self, schema_text: &str) -> String {
+        self.message(schema_text, &schema_view::read(schema_text))
+    }
+
+    fn message(&self, schema_text: &str, schema: &Value) -> String {
         let words = self.language.words();
-        let task = self
+        let mut message = self
             .instructions
             .as_deref()
             .or_else(|| schema.get("description").and_then(Value::as_str))
             .map(str::trim)
             .filter(|task| !task.is_empty())
-            .unwrap_or(words.task);
-        let mut message =
-            format!("{task}\n{}\n{}", words.format, signature(schema, self.language, &self.limits));
-        for (name, description) in described_fields(schema) {
-            message.extend(["\n", name, ": ", description.as_str()]);
-        }
-        if let Some(conventions) =
-            self.conventions.as_deref().map(str::trim).filter(|text| !text.is_empty())
-        {
-            message.push('\n');
-            message.push_str(conventions);
+            .unwrap_or(words.task)
+            .to_owned();
+        let is_object = schema.get("properties").is_some()
+            || schema.get("type").and_then(Value::as_str) == Some("object");
+        let format = if is_object { words.format_object } else { words.format };
+        match self.shown {
+            Shown::Nothing => {}
+            Shown::Signature => {
+                message.extend([" ", format, "\n"]);
+                message.push_str(&signature(schema, self.language, &self.limits));
+                if !self.without_notes {
+                    for (name, description) in described_fields(schema) {
+                        message.extend(["\n", name, ": ", description.as_str()]);
+                    }
+                }
+            }
+            Shown::Schema => {
+                message.extend([" ", words.format_schema, "\n"]);
+                message.push_str(&schema_without_titles(schema_text));
+            }
         }
         let no_data = match self.no_data.as_deref() {
             Some(text) => text.trim(),
@@ -106,9 +221,12 @@ impl Prompt {
             None if admits_null(schema) => words.no_data,
             None => "",
         };
-        if !no_data.is_empty() {
+        let conventions = self.conventions.as_deref().map(str::trim).unwrap_or_default();
+        let last: Vec<&str> =
+            [conventions, no_data].into_iter().filter(|text| !text.is_empty()).collect();
+        if !last.is_empty() {
             message.push('\n');
-            message.push_str(no_data);
+            message.push_str(&last.join(" "));
         }
         message
     }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-use crate::Language;
+use crate::{Language, schema_view};
 
 /// Bounds on the length of a signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +19,49 @@ pub struct SignatureLimits {
     pub enum_values: usize,
     /// Levels of nesting; deeper values are shown as `{…}` and `[…]`. Default 8.
     pub depth: usize,
+    /// Whether descriptions stand behind the values, in parentheses. Default: they do not.
+    pub descriptions: bool,
 }
 
 impl Default for SignatureLimits {
     fn default() -> Self {
-        Self { characters: 4000, enum_values: 40, depth: 8 }
+        Self { characters: 4000, enum_values: 40, depth: 8, descriptions: false }
+    }
+}
+
+/// The text of a schema on one line, without its titles, which say nothing to a model and cost
+/// tokens. A member that is called `title` stays. Linear.
+pub fn schema_without_titles(text: &str) -> String {
+    without_titles(&schema_view::read(text), false).to_string()
+}
+
+fn without_titles(value: &Value, names: bool) -> Value {
+    match value {
+        Value::Object(members) => Value::Object(
+            members
+                .iter()
+                .filter(|(name, value)| names || *name != "title" || !value.is_string())
+                .map(|(name, value)| {
+                    // The members of these are names of the caller's, not keywords.
+                    let inner = matches!(
+                        name.as_str(),
+                        "properties"
+                            | "$defs"
+                            | "definitions"
+                            | "patternProperties"
+                            | "dependentSchemas"
+                    ) && !names;
+                    let data = !names
+                        && matches!(name.as_str(), "enum" | "const" | "default" | "examples");
+                    let value = if data { value.clone() } else { without_titles(value, inner) };
+                    (name.clone(), value)
+                })
+                .collect(),
+        ),
+        Value::Array(items) => {
+            Value::Array(items.iter().map(|item| without_titles(item, false)).collect())
+        }
+        other => other.clone(),
     }
 }
 
@@ -38,6 +76,7 @@ pub fn signature(schema: &Value, language: Language, limits: &SignatureLimits) -
             root: schema,
             language,
             enum_values: limits.enum_values,
+            descriptions: limits.descriptions,
             // Twice the limit is enough to know that it is exceeded, whatever a `$ref` unfolds to.
             budget: limits.characters.saturating_mul(2),
         };
@@ -59,6 +98,7 @@ struct Writer<'a> {
     root: &'a Value,
     language: Language,
     enum_values: usize,
+    descriptions: bool,
     budget: usize,
 }
 
@@ -138,6 +178,12 @@ impl Writer<'_> {
             self.value(property, depth - 1, line);
             if !required.contains(&name.as_str()) {
                 line.push_str(words.optional);
+            }
+            if self.descriptions
+                && let Some(text) = property.get("description").and_then(Value::as_str)
+            {
+                let one_line: Vec<&str> = text.split_whitespace().collect();
+                put(line, format_args!(" ({})", one_line.join(" ")));
             }
         }
         // A map: only then is what further members look like worth a word.

@@ -1,8 +1,10 @@
 //! From tokens to the text of an answer, and to the events of a stream.
 
 use molde_infer::TokenEvent;
+use molde_vocab::TokenId;
 
 use crate::backend::{Stop, Written};
+use crate::confidence::FieldReport;
 use crate::control::Event;
 use crate::fields::{CompletedField, FieldScanner};
 use crate::outcome::{Timings, Usage};
@@ -16,6 +18,12 @@ pub(crate) struct Answer {
     pub(crate) usage: Usage,
     pub(crate) timings: Timings,
     pub(crate) undecided: u64,
+    /// The tokens of the text.
+    pub(crate) tokens: Vec<TokenId>,
+    /// How sure the model was; empty unless it was asked for.
+    pub(crate) fields: Vec<FieldReport>,
+    /// JSON Pointers of fields that became null because they were too uncertain.
+    pub(crate) abstained: Vec<String>,
 }
 
 impl Answer {
@@ -35,6 +43,9 @@ impl Answer {
             usage: Usage { prompt_tokens, ..Usage::default() },
             timings: Timings::default(),
             undecided: 0,
+            tokens: Vec::new(),
+            fields: Vec::new(),
+            abstained: Vec::new(),
         })
     }
 }
@@ -54,6 +65,7 @@ pub(crate) struct Transcript<'a> {
     completed: Vec<CompletedField>,
     /// Offset at which each token begins.
     token_offsets: Vec<usize>,
+    tokens: Vec<TokenId>,
 }
 
 impl<'a> Transcript<'a> {
@@ -74,11 +86,13 @@ impl<'a> Transcript<'a> {
             is_json,
             completed: Vec::new(),
             token_offsets: Vec::new(),
+            tokens: Vec::new(),
         }
     }
 
     pub(crate) fn push(&mut self, token: TokenEvent<'_>) {
         self.token_offsets.push(self.scanner.text().len());
+        self.tokens.push(token.token);
         self.scanner.push(token.bytes, &mut self.completed);
         (self.on_event)(Event::Token { text: token.text, forced: token.forced });
         for field in self.completed.drain(..) {
@@ -109,7 +123,16 @@ impl<'a> Transcript<'a> {
             }
             Err(error) => return Err(MoldeError::NotUtf8 { offset: error.valid_up_to() }),
         };
-        Ok(Answer { text, end, usage: written.usage, timings: written.timings, undecided })
+        Ok(Answer {
+            text,
+            end,
+            usage: written.usage,
+            timings: written.timings,
+            undecided,
+            tokens: self.tokens,
+            fields: Vec::new(),
+            abstained: Vec::new(),
+        })
     }
 
     /// JSON Pointers of what was being written when the given tokens were chosen, each once.

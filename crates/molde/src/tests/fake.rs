@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use molde_infer::{TextStream, TokenEvent};
+use molde_infer::{Message, Role, TextStream, TokenEvent};
 use molde_vocab::{Segmenter, TokenConstraint, TokenEntry, TokenId, Vocabulary};
 
 use crate::backend::{Backend, Job, Prefix, Stop, Written};
@@ -11,7 +11,7 @@ use crate::{CancelHandle, Control, Engine, MoldeError, Timings, Usage};
 
 /// How the fake chooses among the tokens that are allowed.
 #[derive(Debug, Clone)]
-pub(super) enum Policy {
+pub(crate) enum Policy {
     /// Any of them, by a generator that goes on from call to call.
     Random(u64),
     /// The longest that continues this text, else the first; after its end, the end of the turn
@@ -22,23 +22,26 @@ pub(super) enum Policy {
 }
 
 #[derive(Debug)]
-pub(super) struct Fake {
+pub(crate) struct Fake {
     tokenizer: Arc<Tokens>,
     vocabulary: Arc<Vocabulary>,
     context_tokens: usize,
     policy: Mutex<Policy>,
     /// Lengths of the prefixes that were read.
-    pub(super) prefills: Mutex<Vec<usize>>,
+    pub(crate) prefills: Mutex<Vec<usize>>,
     /// Cancelled by the fake itself once so many tokens are written.
-    pub(super) cancel_after: Option<(usize, CancelHandle)>,
+    pub(crate) cancel_after: Option<(usize, CancelHandle)>,
 }
+
+/// The logit of the token that a script would write next.
+pub(crate) const SCRIPT_LOGIT: f32 = 8.0;
 
 const SYSTEM: &str = "<system>";
 const USER: &str = "<user>";
 const ANSWER: &str = "<answer>";
 
 impl Fake {
-    pub(super) fn new(policy: Policy, context_tokens: usize) -> Self {
+    pub(crate) fn new(policy: Policy, context_tokens: usize) -> Self {
         let mut entries: Vec<Vec<u8>> = (0..=255).map(|byte| vec![byte]).collect();
         for merged in [
             "{\"", "\": ", ", \"", "\": \"", "\", \"", "\"}", "}", "null", "true", "false", "nu",
@@ -70,7 +73,7 @@ impl Fake {
         }
     }
 
-    pub(super) fn engine(policy: Policy) -> Engine {
+    pub(crate) fn engine(policy: Policy) -> Engine {
         Engine::new(Arc::new(Arc::new(Self::new(policy, 100_000))))
     }
 
@@ -119,14 +122,16 @@ impl Backend for Arc<Fake> {
         Ok(self.tokenizer.segment(text))
     }
 
-    fn encode_chat(&self, system: Option<&str>, user: &str) -> Result<Vec<TokenId>, MoldeError> {
+    fn encode_chat(&self, messages: &[Message]) -> Result<Vec<TokenId>, MoldeError> {
         let mut tokens = Vec::new();
-        if let Some(system) = system {
-            tokens.push(self.control(SYSTEM));
-            tokens.extend(self.tokenizer.segment(system));
+        for message in messages {
+            tokens.push(self.control(match message.role {
+                Role::System => SYSTEM,
+                Role::User => USER,
+                Role::Assistant => ANSWER,
+            }));
+            tokens.extend(self.tokenizer.segment(&message.content));
         }
-        tokens.push(self.control(USER));
-        tokens.extend(self.tokenizer.segment(user));
         tokens.push(self.control(ANSWER));
         Ok(tokens)
     }
@@ -149,6 +154,17 @@ struct FakePrefix {
 }
 
 impl Prefix for FakePrefix {
+    fn score(
+        &self,
+        prompt: &[TokenId],
+        continuation: &[TokenId],
+        _: &Control,
+        each: &mut dyn FnMut(&[f32]),
+    ) -> Result<(), MoldeError> {
+        (0..=continuation.len()).for_each(|read| each(&self.row(prompt, &continuation[..read])));
+        Ok(())
+    }
+
     fn generate(&self, mut job: Job<'_>) -> Result<Written, MoldeError> {
         assert!(job.prompt.starts_with(&self.tokens), "the prompt begins with its prefix");
         let vocabulary = &self.fake.vocabulary;
@@ -216,6 +232,26 @@ impl Prefix for FakePrefix {
 }
 
 impl FakePrefix {
+    /// The token that a script would write next has [`SCRIPT_LOGIT`], all others 0.
+    fn row(&self, prompt: &[TokenId], written: &[TokenId]) -> Vec<f32> {
+        let vocabulary = &self.fake.vocabulary;
+        // An answer that the prompt has begun counts as written.
+        let answer = self.fake.control(ANSWER);
+        let begun =
+            prompt.iter().rposition(|token| *token == answer).map_or(prompt.len(), |at| at + 1);
+        let bytes = prompt[begun..]
+            .iter()
+            .chain(written)
+            .flat_map(|token| vocabulary.token_bytes(*token).unwrap_or_default())
+            .copied()
+            .collect();
+        let chooser = Chooser { fake: &self.fake, script: self.script(prompt), bytes };
+        let all: Vec<TokenId> = (0..vocabulary.len() as TokenId).collect();
+        let mut row = vec![0.0; all.len()];
+        row[chooser.choose(&all) as usize] = SCRIPT_LOGIT;
+        row
+    }
+
     fn script(&self, prompt: &[TokenId]) -> Option<Vec<u8>> {
         match &*self.fake.policy.lock().expect("no test panics with the lock") {
             Policy::Random(_) => None,
@@ -303,7 +339,7 @@ impl Chooser<'_> {
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
-pub(super) fn next(seed: &mut u64) -> u64 {
+pub(crate) fn next(seed: &mut u64) -> u64 {
     *seed = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *seed;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

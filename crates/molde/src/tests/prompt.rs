@@ -1,7 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::prompt::Prompt;
-use crate::{Language, SignatureLimits, signature};
+use crate::{Language, PromptTemplate, SignatureLimits, schema_without_titles, signature};
 
 fn line(schema: &Value, language: Language) -> String {
     signature(schema, language, &SignatureLimits::default())
@@ -99,44 +98,88 @@ fn a_recursive_or_wide_schema_stays_inside_its_limits() {
 
 #[test]
 fn the_system_message_has_its_parts_in_order() {
-    let prompt = Prompt {
+    let prompt = PromptTemplate {
         language: Language::Spanish,
         instructions: Some("Extrae la previsión.".to_owned()),
         conventions: Some("Importes en millones.".to_owned()),
-        ..Prompt::default()
+        ..PromptTemplate::default()
     };
-    let message = prompt.system_message(&forecast());
+    let message = prompt.system_message(&forecast().to_string());
     let lines: Vec<&str> = message.lines().collect();
-    assert_eq!(lines.len(), 6, "{message}");
-    assert_eq!(lines[0], "Extrae la previsión.");
-    assert!(lines[1].contains("JSON"));
-    assert!(lines[2].starts_with("{\"trimestre\""));
-    assert_eq!(lines[3], "alto: millones de USD");
-    assert_eq!(lines[4], "Importes en millones.");
-    assert!(lines[5].contains("null"));
+    assert_eq!(lines.len(), 4, "{message}");
+    assert_eq!(lines[0], "Extrae la previsión. Responde solo con un objeto JSON así:");
+    assert!(lines[1].starts_with("{\"trimestre\""));
+    assert_eq!(lines[2], "alto: millones de USD");
+    assert!(lines[3].starts_with("Importes en millones. ") && lines[3].contains("null"));
 }
 
 #[test]
 fn the_task_comes_from_the_schema_unless_it_is_given() {
-    let message = Prompt::default().system_message(&forecast());
-    assert!(message.starts_with("Previsión de ventas del trimestre siguiente.\n"), "{message}");
-    let message = Prompt { instructions: Some("  ".to_owned()), ..Prompt::default() }
-        .system_message(&json!({}));
-    assert!(message.starts_with("Extract data from the document.\n"), "{message}");
+    let message = PromptTemplate::default().system_message(&forecast().to_string());
+    assert!(message.starts_with("Previsión de ventas del trimestre siguiente. "), "{message}");
+    let message =
+        PromptTemplate { instructions: Some("  ".to_owned()), ..PromptTemplate::default() }
+            .system_message("{}");
+    assert!(message.starts_with("Extract data from the document. "), "{message}");
 }
 
 #[test]
 fn null_is_asked_for_only_where_the_schema_admits_it() {
     let without = json!({"type": "object", "properties": {"a": {"type": "string"}}});
-    assert!(!Prompt::default().system_message(&without).contains("null"));
+    assert!(!PromptTemplate::default().system_message(&without.to_string()).contains("null"));
     let with = json!({"type": "object", "properties": {"a": {"enum": ["x", null]}}});
     assert!(
-        Prompt::default()
-            .system_message(&with)
+        PromptTemplate::default()
+            .system_message(&with.to_string())
             .lines()
             .last()
             .is_some_and(|line| line.contains("null"))
     );
-    let own = Prompt { no_data: Some(String::new()), ..Prompt::default() }.system_message(&with);
+    let own = PromptTemplate { no_data: Some(String::new()), ..PromptTemplate::default() }
+        .system_message(&with.to_string());
     assert!(own.ends_with("or null}") || own.ends_with("(optional)}"), "{own}");
+}
+
+/// The contract of the lesson that the benchmark follows, as Pydantic writes it.
+const LESSON: &str = r#"{"additionalProperties": false, "description": "Previsión de ventas del trimestre siguiente.", "properties": {"trimestre": {"anyOf": [{"maximum": 4, "minimum": 1, "type": "integer"}, {"type": "null"}], "title": "Trimestre"}, "anio": {"anyOf": [{"maximum": 2026, "minimum": 2018, "type": "integer"}, {"type": "null"}], "title": "Anio"}, "bajo": {"anyOf": [{"exclusiveMinimum": 0, "type": "number"}, {"type": "null"}], "description": "millones de USD", "title": "Bajo"}, "alto": {"anyOf": [{"exclusiveMinimum": 0, "type": "number"}, {"type": "null"}], "description": "millones de USD", "title": "Alto"}}, "required": ["trimestre", "anio", "bajo", "alto"], "title": "Prevision", "type": "object"}"#;
+
+#[test]
+fn the_prompt_of_the_lesson_comes_out_of_the_template() {
+    let message = PromptTemplate::new(Language::Spanish)
+        .instructions("Extrae la previsión de ventas del trimestre siguiente.")
+        .conventions("Importes en millones de USD, sin separador de miles (1 billion = 1000).")
+        .no_data("Sin previsión: null.")
+        .field_notes(false)
+        .system_message(LESSON);
+    assert_eq!(
+        message,
+        "Extrae la previsión de ventas del trimestre siguiente. Responde solo con un objeto JSON \
+         así:\n{\"trimestre\": integer 1-4 o null, \"anio\": integer 2018-2026 o null, \"bajo\": number \
+         > 0 o null, \"alto\": number > 0 o null}\nImportes en millones de USD, sin separador de miles \
+         (1 billion = 1000). Sin previsión: null."
+    );
+}
+
+#[test]
+fn titles_go_and_members_that_are_called_title_stay() {
+    let schema = json!({
+        "title": "T", "type": "object", "$defs": {"title": {"title": "D", "type": "null"}},
+        "properties": {"title": {"type": "string", "title": "Title", "default": {"title": "x"}}},
+        "required": ["title"],
+    });
+    let expected = json!({
+        "type": "object", "$defs": {"title": {"type": "null"}},
+        "properties": {"title": {"type": "string", "default": {"title": "x"}}},
+        "required": ["title"],
+    });
+    assert_eq!(schema_without_titles(&schema.to_string()), expected.to_string());
+}
+
+#[test]
+fn descriptions_stand_in_a_signature_when_they_are_asked_for() {
+    let limits = SignatureLimits { descriptions: true, ..SignatureLimits::default() };
+    assert!(
+        signature(&forecast(), Language::English, &limits)
+            .ends_with(r#""alto": number > 0 or null (millones de USD)}"#)
+    );
 }
