@@ -39,6 +39,11 @@ impl Demand {
         NodeId(self.0 >> 2)
     }
 
+    /// The same demand of another node.
+    pub(crate) const fn at(self, node: NodeId) -> Self {
+        Self(node.0 << 2 | self.0 & 3)
+    }
+
     pub(crate) const fn is_negated(self) -> bool {
         self.0 & 1 == 1
     }
@@ -68,6 +73,8 @@ impl std::fmt::Debug for Demand {
 pub(crate) struct Schema {
     pub(crate) nodes: Vec<Node>,
     pub(crate) root: NodeId,
+    /// Whether any node has a bound or constant that is read from the instance.
+    pub(crate) has_data: bool,
 }
 
 /// The node that accepts every value; every schema begins with it.
@@ -94,6 +101,8 @@ pub(crate) struct Node {
     pub(crate) array: Option<Box<ArrayRule>>,
     /// What an object must satisfy.
     pub(crate) object: Option<Box<ObjectRule>>,
+    /// Bounds and constants that are read from the instance: `$data`.
+    pub(crate) data: Vec<DataRule>,
     /// Other nodes that apply to the same value, in source order.
     pub(crate) applicators: Vec<Applicator>,
     /// For the items that neither this node nor what it applies has evaluated.
@@ -112,6 +121,7 @@ impl Node {
             string: None,
             array: None,
             object: None,
+            data: Vec::new(),
             applicators: Vec::new(),
             unevaluated_items: None,
             unevaluated_properties: None,
@@ -125,6 +135,7 @@ impl Node {
             && self.string.is_none()
             && self.array.is_none()
             && self.object.is_none()
+            && self.data.is_empty()
             && self.applicators.is_empty()
             && self.unevaluated_items.is_none()
             && self.unevaluated_properties.is_none()
@@ -133,6 +144,76 @@ impl Node {
     /// Whether the node accepts nothing, by its types alone.
     pub(crate) fn is_false(&self) -> bool {
         self.types == TypeSet::NONE
+    }
+}
+
+/// A keyword whose value is another member of the object that the value is a member of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct DataRule {
+    pub(crate) keyword: DataKeyword,
+    /// The name of that member. Without it the keyword says nothing.
+    pub(crate) target: Box<str>,
+}
+
+/// What a [`DataRule`] compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum DataKeyword {
+    /// `minimum`, `exclusiveMinimum`.
+    Minimum {
+        exclusive: bool,
+    },
+    /// `maximum`, `exclusiveMaximum`.
+    Maximum {
+        exclusive: bool,
+    },
+    MinLength,
+    MaxLength,
+    MinItems,
+    MaxItems,
+    MinProperties,
+    MaxProperties,
+    /// Equal values.
+    Const,
+}
+
+impl DataKeyword {
+    /// The values that the keyword has a say about.
+    pub(crate) const fn measured(self) -> TypeSet {
+        match self {
+            Self::Minimum { .. } | Self::Maximum { .. } => TypeSet::NUMBER,
+            Self::MinLength | Self::MaxLength => TypeSet::STRING,
+            Self::MinItems | Self::MaxItems => TypeSet::ARRAY,
+            Self::MinProperties | Self::MaxProperties => TypeSet::OBJECT,
+            Self::Const => TypeSet::ALL,
+        }
+    }
+
+    /// Whether the value is compared as the greater one.
+    pub(crate) const fn is_lower_bound(self) -> bool {
+        matches!(
+            self,
+            Self::Minimum { .. } | Self::MinLength | Self::MinItems | Self::MinProperties
+        )
+    }
+
+    pub(crate) const fn is_exclusive(self) -> bool {
+        matches!(self, Self::Minimum { exclusive: true } | Self::Maximum { exclusive: true })
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Minimum { exclusive: false } => "minimum",
+            Self::Minimum { exclusive: true } => "exclusiveMinimum",
+            Self::Maximum { exclusive: false } => "maximum",
+            Self::Maximum { exclusive: true } => "exclusiveMaximum",
+            Self::MinLength => "minLength",
+            Self::MaxLength => "maxLength",
+            Self::MinItems => "minItems",
+            Self::MaxItems => "maxItems",
+            Self::MinProperties => "minProperties",
+            Self::MaxProperties => "maxProperties",
+            Self::Const => "const",
+        }
     }
 }
 

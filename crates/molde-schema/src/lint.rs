@@ -57,6 +57,8 @@ pub struct Occurrence {
 pub enum Verdict {
     /// Enforced exactly.
     Enforced,
+    /// Enforced exactly, with a value that is read from the instance: `$data`.
+    EnforcedWithData,
     /// Enforced as a subset: some valid values cannot be written, no invalid one can. Says why.
     Subset(&'static str),
     /// Not an assertion. Says why.

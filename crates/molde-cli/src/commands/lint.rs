@@ -76,6 +76,7 @@ fn rows(lint: &Lint) -> Vec<Row> {
     rows.extend(others.map(|Occurrence { pointer, keyword, verdict }| {
         let (verdict, reason) = match verdict {
             Verdict::Enforced => ("enforced", ""),
+            Verdict::EnforcedWithData => ("enforced", "with `$data`"),
             Verdict::Subset(reason) => ("subset", *reason),
             Verdict::Annotation(reason) => ("annotation", *reason),
         };

@@ -187,6 +187,12 @@ impl Goals {
                 };
                 let forks = match todo {
                     Todo::Demand(demand, scopes) => {
+                        let node = self.schema.node(demand.node());
+                        if !node.data.is_empty() && !self.is_upper {
+                            // Whoever asks for the value decides its rules first.
+                            let at = node.pointer.clone();
+                            return Err(exceeded("data", 0, "rules of `$data` left open", at));
+                        }
                         if !self.apply(&mut partial, demand, scopes) {
                             break;
                         }

@@ -39,6 +39,7 @@ mod items;
 mod names;
 mod partial;
 mod plan;
+mod relation;
 mod rule;
 mod shape;
 mod solve;
@@ -191,6 +192,8 @@ pub(crate) struct Goals {
     choices: FxHashMap<Box<[NodeId]>, NodeId>,
     /// The languages of names that satisfy a node.
     name_languages: FxHashMap<NodeId, Arc<Dfa>>,
+    /// What was found of members that are related by `$data`.
+    related: relation::Found,
     /// The goals in which what is hard is left out; made at the first question.
     upper: Option<Box<Goals>>,
     is_upper: bool,
@@ -220,6 +223,7 @@ impl Goals {
             constants: FxHashMap::default(),
             choices: FxHashMap::default(),
             name_languages: FxHashMap::default(),
+            related: relation::Found::default(),
             upper: None,
             is_upper: false,
         }
@@ -332,6 +336,10 @@ impl Goals {
     pub(crate) fn memory_usage(&self) -> usize {
         let numbers: usize = self.numbers.iter().map(NumberAutomaton::state_count).sum();
         let upper = self.upper.as_ref().map_or(0, |upper| upper.memory_usage());
-        self.ids.len() * 160 + numbers * NUMBER_STATE_BYTES + self.plans.len() * 256 + upper
+        self.ids.len() * 160
+            + numbers * NUMBER_STATE_BYTES
+            + self.plans.len() * 256
+            + self.related.memory_usage()
+            + upper
     }
 }

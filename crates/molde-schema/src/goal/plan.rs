@@ -8,6 +8,7 @@ use crate::options::Order;
 
 use super::items::Bytes;
 use super::names::{ExtraNames, needs_extra_names};
+use super::relation::{EndPlan, Record, Writing};
 use super::{ChildOption, GoalId, GoalLimit, Goals, ObjectId, ObjectShape};
 
 /// How far an object has been written.
@@ -26,6 +27,10 @@ pub(crate) struct Progress {
     pub(crate) count: u64,
     /// The clauses that are met, as bits.
     pub(crate) clauses: u64,
+    /// What is known of each end of the object's relations; empty while nothing is.
+    pub(crate) records: Box<[Record]>,
+    /// The end whose value is being written.
+    pub(crate) writing: Option<Writing>,
 }
 
 impl Progress {
@@ -163,6 +168,19 @@ impl Goals {
         bytes: Bytes<'_>,
         extra: Option<&ExtraNames>,
     ) -> Result<Option<Vec<Member>>, GoalLimit> {
+        self.plan_given(id, progress, bytes, extra, None)
+    }
+
+    /// [`plan`](Self::plan), where which ends of one component of the object's relations are
+    /// written may be fixed.
+    fn plan_given(
+        &mut self,
+        id: ObjectId,
+        progress: &Progress,
+        bytes: Bytes<'_>,
+        extra: Option<&ExtraNames>,
+        fixed: Option<&(usize, EndPlan)>,
+    ) -> Result<Option<Vec<Member>>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
         let order = self.options.order;
         let priced = |options: &[ChildOption]| -> Vec<(ChildOption, u64)> {
@@ -173,7 +191,8 @@ impl Goals {
         };
         let mut ways = Ways { declared: Vec::new(), extras: Vec::new() };
         for (index, &rule) in shape.members.iter().enumerate() {
-            let is_open = progress.is_open(index as u32, order);
+            // Members that are related to others are planned together, below.
+            let is_open = progress.is_open(index as u32, order) && !shape.is_end(index as u32);
             let options = if is_open { priced(&self.plan_options(rule)?) } else { Vec::new() };
             ways.declared.push(options);
         }
@@ -181,29 +200,57 @@ impl Goals {
             ways.extras.push(priced(&self.plan_options(class.rule)?));
         }
         let is_missing = |(index, ways): (usize, &Vec<_>)| {
-            shape.is_required[index] && progress.is_open(index as u32, order) && ways.is_empty()
+            shape.is_required[index]
+                && progress.is_open(index as u32, order)
+                && !shape.is_end(index as u32)
+                && ways.is_empty()
         };
         if ways.declared.iter().enumerate().any(is_missing) {
             return Ok(None);
         }
-        let unmet = shape.all_clauses() & !progress.clauses;
+        let is_free =
+            shape.clauses.is_empty() && shape.max_properties.is_none() && shape.min_properties == 0;
+        let mut best: Option<(u64, Vec<Member>)> = None;
+        for ends in self.end_plans(id, progress, is_free, fixed)? {
+            if best.as_ref().is_none_or(|(cost, _)| ends.cost < *cost)
+                && let Some((cost, members)) =
+                    self.plan_with_ends(&shape, progress, &ways, extra, ends)?
+                && best.as_ref().is_none_or(|(known, _)| cost < *known)
+            {
+                best = Some((cost, members));
+            }
+        }
+        Ok(best.map(|(_, members)| members))
+    }
+
+    /// The rest of a plan, given which members that are related to others are written.
+    fn plan_with_ends(
+        &mut self,
+        shape: &ObjectShape,
+        progress: &Progress,
+        ways: &Ways,
+        extra: Option<&ExtraNames>,
+        ends: EndPlan,
+    ) -> Result<Option<(u64, Vec<Member>)>, GoalLimit> {
+        let order = self.options.order;
+        let counts = ends.present.iter().fold(0, |bits, (_, option)| bits | option.counts);
+        let choice = Choice {
+            declared: ends.present,
+            extras: Vec::new(),
+            avoided: ends.absent,
+            cost: ends.cost,
+        };
+        let unmet = shape.all_clauses() & !progress.clauses & !counts;
         if unmet == 0 {
-            return Ok(fill(&shape, progress, order, &ways, extra, &Choice::default()));
+            let members = fill(shape, progress, order, ways, extra, &choice);
+            return Ok(members.map(|members| (choice.cost, members)));
         }
         let fresh = extra.map_or_else(Vec::new, |extra| {
-            fresh_names(extra, shape.clauses.len(), &shape, progress)
+            fresh_names(extra, shape.clauses.len(), shape, progress)
         });
-        let mut search = ClauseSearch {
-            shape: &shape,
-            progress,
-            order,
-            ways: &ways,
-            extra,
-            steps: 0,
-            best: None,
-            fresh,
-        };
-        search.run(unmet, &Choice::default());
+        let mut search =
+            ClauseSearch { shape, progress, order, ways, extra, steps: 0, best: None, fresh };
+        search.run(unmet, &choice);
         if search.best.is_none() && search.steps > CLAUSE_STEPS {
             return Err(GoalLimit {
                 name: "clause_steps",
@@ -212,7 +259,7 @@ impl Goals {
                 pointer: String::new(),
             });
         }
-        Ok(search.best.map(|(_, members)| members))
+        Ok(search.best)
     }
 
     /// [`plan`](Self::plan) with what is known for certain, once every goal can be solved.
@@ -231,8 +278,34 @@ impl Goals {
         if let Some(known) = self.plans.get(&key) {
             return Ok(known.clone());
         }
+        let plan = self.find_plan(id, progress, None)?.map(Arc::from);
+        self.plans.insert(key, plan.clone());
+        Ok(plan)
+    }
+
+    /// Whether an object can be finished with these ends of one component of its relations.
+    pub(super) fn can_finish_with(
+        &mut self,
+        id: ObjectId,
+        progress: &Progress,
+        component: usize,
+        plan: EndPlan,
+    ) -> Result<bool, GoalLimit> {
+        Ok(self.find_plan(id, progress, Some(&(component, plan)))?.is_some())
+    }
+
+    fn find_plan(
+        &mut self,
+        id: ObjectId,
+        progress: &Progress,
+        fixed: Option<&(usize, EndPlan)>,
+    ) -> Result<Option<Vec<Member>>, GoalLimit> {
+        let shape = Arc::clone(self.object(id));
         let mut lookup: FxHashMap<GoalId, Option<u64>> = FxHashMap::default();
         for (index, &rule) in shape.members.iter().enumerate() {
+            if shape.is_end(index as u32) {
+                continue;
+            }
             for option in self.plan_options(rule)?.iter() {
                 let cost = match self.shortest(option.goal) {
                     Err(limit) if shape.is_required[index] => return Err(limit),
@@ -254,9 +327,7 @@ impl Goals {
             }
         }
         let bytes = |goal: GoalId| lookup.get(&goal).copied().flatten();
-        let plan = self.plan(id, progress, &bytes, extra.as_deref())?.map(Arc::from);
-        self.plans.insert(key, plan.clone());
-        Ok(plan)
+        self.plan_given(id, progress, &bytes, extra.as_deref(), fixed)
     }
 
     /// The shortest values of an object's declared members; `None` for a member that can have none,
@@ -287,8 +358,10 @@ impl Goals {
         let shape = Arc::clone(self.object(id));
         let mut needed = Vec::new();
         if !needs_extra_names(&shape) {
-            for (&rule, &required) in shape.members.iter().zip(&shape.is_required) {
-                if required {
+            for (index, (&rule, &required)) in
+                shape.members.iter().zip(&shape.is_required).enumerate()
+            {
+                if required && !shape.is_end(index as u32) {
                     needed.push(self.base_goal(rule));
                 }
             }
@@ -296,7 +369,9 @@ impl Goals {
         }
         let classes = self.name_classes(id)?;
         let classes = classes.iter().map(|class| class.rule);
-        for rule in shape.members.iter().copied().chain(classes) {
+        let own = shape.members.iter().enumerate();
+        let own = own.filter(|(index, _)| !shape.is_end(*index as u32)).map(|(_, rule)| *rule);
+        for rule in own.chain(classes) {
             needed.extend(self.plan_options(rule)?.iter().map(|option| option.goal));
         }
         Ok(needed)

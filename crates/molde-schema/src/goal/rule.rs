@@ -44,6 +44,13 @@ impl Goals {
         RuleId(self.rules.insert_full(rule).0 as u32)
     }
 
+    /// Every demand that a child may have to meet.
+    pub(super) fn all_demands(&self, rule: RuleId) -> Vec<Demand> {
+        let rule = &self.rules[rule.0 as usize];
+        let wanted = rule.wanted.iter().flat_map(|wanted| wanted.demands.iter());
+        rule.base.iter().chain(wanted).copied().collect()
+    }
+
     /// What a child must satisfy whatever it counts for.
     pub(crate) fn base_goal(&mut self, rule: RuleId) -> GoalId {
         let base = self.rules[rule.0 as usize].base.clone();

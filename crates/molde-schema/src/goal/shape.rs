@@ -5,10 +5,11 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::dfa::{Dfa, DfaError, DfaLimits, Lengths};
-use crate::ir::{ALWAYS, ArrayRule, Demand, NodeId, ObjectRule};
+use crate::ir::{ALWAYS, ArrayRule, DataRule, Demand, NodeId, ObjectRule};
 use crate::text::escape_into;
 
 use super::partial::{ArrayRules, Clause, ItemAtom, ItemCounter, ObjectRules, Selector, least};
+use super::relation::Relations;
 use super::rule::{ChildRule, RuleId, Wanted};
 use super::{ArrayId, GoalId, GoalLimit, Goals, ObjectId};
 
@@ -59,6 +60,17 @@ impl StringShape {
         let shape = Self { language, min_length, max_length, lengths, is_free };
         let start = shape.language.start();
         Ok(shape.is_live(start, 0).then_some(shape))
+    }
+
+    /// Whether every number of code points between two that strings have is one that some string
+    /// has; `false` if that is not known.
+    pub(super) fn has_all_lengths(&self) -> bool {
+        let start = self.language.start();
+        match &self.lengths {
+            Some(lengths) => lengths.interval(start).is_some(),
+            None => Lengths::new(&self.language, None, &DfaLimits::default())
+                .is_ok_and(|lengths| lengths.interval(start).is_some()),
+        }
     }
 
     /// Whether there are infinitely many strings, or so many that no array can hold them.
@@ -298,6 +310,8 @@ pub(crate) struct ObjectShape {
     pub(crate) clauses: Box<[ClauseShape]>,
     pub(crate) min_properties: u64,
     pub(crate) max_properties: Option<u64>,
+    /// Members that are related to each other by `$data`.
+    pub(crate) relations: Option<Arc<Relations>>,
 }
 
 /// A condition of which at least one part must be met by the time the object ends.
@@ -453,6 +467,32 @@ impl Goals {
         self.rule(ChildRule { base, wanted: wanted.into() })
     }
 
+    /// The names that `$data` rules of members with declared names are about, each once.
+    fn data_targets<'n>(
+        &self,
+        rules: &[NameRule],
+        clauses: &[Clause],
+        names: impl Iterator<Item = &'n str>,
+    ) -> Vec<Box<str>> {
+        let mut targets: Vec<Box<str>> = Vec::new();
+        if !self.schema.has_data || self.is_upper {
+            return targets;
+        }
+        for name in names {
+            let mut demands = self.member_demands(rules, &name);
+            let atoms = clauses.iter().flat_map(|clause| &clause.atoms);
+            demands.extend(
+                atoms.filter(|(selector, _)| self.selects(selector, &name)).map(|atom| atom.1),
+            );
+            for rule in self.data_rules(&demands) {
+                if !targets.contains(&rule.target) {
+                    targets.push(rule.target);
+                }
+            }
+        }
+        targets
+    }
+
     fn selects(&self, selector: &Selector, name: &impl NameView) -> bool {
         match selector {
             Selector::Name(own) => name.declared() == Some(own),
@@ -538,6 +578,10 @@ impl ObjectShape {
                 declared.entry(name).or_insert(false);
             }
         }
+        let targets = goals.data_targets(&name_rules, &clauses, declared.keys().copied());
+        for name in &targets {
+            declared.entry(name).or_insert(false);
+        }
         let clauses: Box<[ClauseShape]> = clauses
             .iter()
             .map(|clause| {
@@ -554,6 +598,17 @@ impl ObjectShape {
         let members: Box<[RuleId]> =
             declared.keys().map(|name| goals.member_rule(&name_rules, &clauses, name)).collect();
         let names: Box<[Box<str>]> = declared.keys().map(|&name| name.into()).collect();
+        let relations = if targets.is_empty() {
+            None
+        } else {
+            let rules: Vec<(u32, Vec<DataRule>)> = members
+                .iter()
+                .enumerate()
+                .map(|(index, &rule)| (index as u32, goals.data_rules(&goals.all_demands(rule))))
+                .collect();
+            let index_of = |name: &str| declared.get_index_of(name).map(|at| at as u32);
+            Relations::new(&rules, index_of, pointer)?.map(Arc::new)
+        };
         let mut sorted: Box<[u32]> = (0..names.len() as u32).collect();
         sorted.sort_by(|&a, &b| names[a as usize].cmp(&names[b as usize]));
         let is_required: Box<[bool]> = declared.values().copied().collect();
@@ -586,7 +641,13 @@ impl ObjectShape {
                 .iter()
                 .map(|rule| rule.max_properties)
                 .fold(rules.max_properties, least),
+            relations,
         })
+    }
+
+    /// Whether a declared member is related to others by `$data`.
+    pub(crate) fn is_end(&self, member: u32) -> bool {
+        self.relations.as_ref().is_some_and(|relations| relations.end_of(member).is_some())
     }
 
     /// All clauses, as bits.
@@ -616,9 +677,12 @@ impl ObjectShape {
     }
 
     /// Whether choosing one more member can go wrong: the number of members is bounded, or there
-    /// are clauses.
+    /// are clauses or relations.
     pub(crate) fn is_bounded(&self) -> bool {
-        self.min_properties > 0 || self.max_properties.is_some() || !self.clauses.is_empty()
+        self.min_properties > 0
+            || self.max_properties.is_some()
+            || !self.clauses.is_empty()
+            || self.relations.is_some()
     }
 }
 

@@ -223,7 +223,12 @@ impl Goals {
                 total += self.separator().len() as u64;
             }
             total += member.key_bytes() + self.colon().len() as u64;
-            let Some(value) = known(member.goal) else { return Ok(None) };
+            let value = match known(member.goal) {
+                // What is related to other members is solved as it is planned.
+                None if self.object(id).relations.is_some() => self.shortest(member.goal)?,
+                value => value,
+            };
+            let Some(value) = value else { return Ok(None) };
             total = total.saturating_add(value);
         }
         Ok(Some(total))

@@ -79,6 +79,13 @@ impl Goals {
                 Fork::UnevaluatedMember(id)
             });
         }
+        for rule in &node.data {
+            // Rules are decided before their node is asked for, but for upper bounds.
+            let types = types.intersect(rule.keyword.measured());
+            if types != TypeSet::NONE {
+                forks.push(Fork::Types(types));
+            }
+        }
         for applicator in &node.applicators {
             applicator_violations(applicator, &mut forks);
         }

@@ -3,7 +3,7 @@
 use crate::text::quoted;
 
 use super::items::{ItemPlan, ItemState};
-use super::{Alternative, ArrayId, GoalId, GoalLimit, Goals, Member, Progress};
+use super::{Alternative, ArrayId, GoalId, GoalLimit, Goals, Member, ObjectId, Progress};
 
 /// What is left to write, in reverse.
 enum Part {
@@ -64,6 +64,9 @@ impl Goals {
                     if parts.len() > first {
                         parts.pop();
                     }
+                }
+                Alternative::Object(id) if self.object(id).relations.is_some() => {
+                    self.write_related(id, text)?;
                 }
                 Alternative::Object(id) => {
                     let members = self.solved_plan(id, &Progress::default())?;
@@ -131,6 +134,37 @@ impl Goals {
             state = state.with_value(value);
             text.extend(item);
         }
+        Ok(())
+    }
+
+    /// Appends an object whose members are related to each other: each is written such that what
+    /// follows has a value, and what follows depends on it. Recursive in the nesting of such objects
+    /// only.
+    fn write_related(&mut self, id: ObjectId, text: &mut Vec<u8>) -> Result<(), GoalLimit> {
+        let shape = std::sync::Arc::clone(self.object(id));
+        let mut progress = Progress::default();
+        let mut is_first = true;
+        text.push(b'{');
+        while let Some(members) = self.solved_plan(id, &progress)?
+            && let Some(member) = members.first()
+        {
+            text.extend(self.key(member, is_first));
+            is_first = false;
+            let before = text.len();
+            let index = shape.names.iter().position(|name| *name == member.name);
+            let Some(index) = index else {
+                // Others come last.
+                self.write_value(member.goal, usize::MAX, text)?;
+                progress = progress.with_pending(0, &shape, self.options.order);
+                progress = progress.recorded(&member.name);
+                continue;
+            };
+            let ways = self.related_members(id, &progress, index as u32, 0)?;
+            let Some((goal, after)) = ways.into_iter().next() else { break };
+            self.write_value(goal, usize::MAX, text)?;
+            progress = self.recorded(id, &after, &text[before..])?;
+        }
+        text.push(b'}');
         Ok(())
     }
 

@@ -10,6 +10,7 @@
 mod applicator;
 mod array;
 mod constant;
+mod data;
 mod number;
 mod object;
 mod reference;
@@ -61,6 +62,7 @@ pub(crate) fn load(
         by_value: FxHashMap::default(),
         queue: Vec::new(),
         languages: FxHashMap::default(),
+        data: Vec::new(),
         malformed: Vec::new(),
         refused: Vec::new(),
         occurrences: Vec::new(),
@@ -81,6 +83,8 @@ pub(crate) fn load(
             });
         }
     }
+    loader.finish_data(root);
+    let has_data = !loader.data.is_empty();
     let Loader { nodes, mut malformed, mut refused, mut occurrences, .. } = loader;
     for faults in [&mut malformed, &mut refused] {
         faults.sort_by(|a, b| (&a.pointer, &a.reason).cmp(&(&b.pointer, &b.reason)));
@@ -95,7 +99,7 @@ pub(crate) fn load(
     };
     occurrences.sort_by(|a, b| a.pointer.cmp(&b.pointer));
     occurrences.dedup();
-    Ok(Loaded { schema: Schema { nodes, root }, dialect, occurrences, fault })
+    Ok(Loaded { schema: Schema { nodes, root, has_data }, dialect, occurrences, fault })
 }
 
 /// Where a location stands: the resource that encloses it, and what dynamic anchors mean there.
@@ -123,6 +127,8 @@ struct Loader<'a> {
     queue: Vec<Pending>,
     /// Compiled patterns and formats, by their text.
     languages: FxHashMap<string::LanguageKey, string::Language>,
+    /// Keywords whose value is read from the instance.
+    data: Vec<data::Reference>,
     malformed: Vec<Offender>,
     refused: Vec<Offender>,
     occurrences: Vec<Occurrence>,
@@ -170,6 +176,7 @@ impl Loader<'_> {
             Value::Object(_) => {
                 let resource = self.resources.get(pending.scope.resource);
                 let mut location = Location {
+                    id: pending.id,
                     node: Node::of_types(pointer.clone(), TypeSet::ALL),
                     value: pending.value,
                     pointer,
@@ -225,7 +232,7 @@ impl Loader<'_> {
 
     fn load_keyword(&mut self, location: &mut Location<'_>, keyword: &str, value: ValueId) {
         if self.is_data_reference(keyword, value) {
-            return self.refuse(location.pointer, keyword, "with `$data` is not supported");
+            return self.load_data(location, keyword, value);
         }
         match keyword {
             "type" => self.load_type(location, value),
@@ -257,14 +264,6 @@ impl Loader<'_> {
             }
             _ => self.load_number_keyword(location, keyword, value),
         }
-    }
-
-    /// Whether the value of a keyword that takes no schema is to be read from the instance.
-    fn is_data_reference(&self, keyword: &str, value: ValueId) -> bool {
-        let takes_value = treatment(keyword, Dialect::Draft202012) == Treatment::Validation
-            && keyword != "dependentRequired";
-        matches!(self.document.get(value), Value::Object(members)
-            if takes_value && members.len() == 1 && members.contains_key("$data"))
     }
 
     /// The node of the schema that is a keyword's value, or a member of it.
@@ -354,6 +353,7 @@ impl Loader<'_> {
 
 /// The location being read.
 struct Location<'a> {
+    id: NodeId,
     node: Node,
     value: ValueId,
     pointer: &'a str,

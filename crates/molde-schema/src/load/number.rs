@@ -43,7 +43,7 @@ impl Loader<'_> {
     }
 
     /// Draft 4: whether the boolean beside a bound makes it exclusive.
-    fn is_exclusive(&self, location: &Location<'_>, keyword: &str) -> bool {
+    pub(super) fn is_exclusive(&self, location: &Location<'_>, keyword: &str) -> bool {
         if location.dialect != Dialect::Draft4 {
             return false;
         }

@@ -202,6 +202,26 @@ impl SchemaAutomaton {
                 let Some(members) = self.goals.solved_plan(object.id, &progress)? else {
                     return Ok(None);
                 };
+                if object.shape.relations.is_some()
+                    && let Some(first) = members.first()
+                    && let Some(index) =
+                        object.shape.names.iter().position(|name| *name == first.name)
+                {
+                    // What the others must be depends on it: one member at a time.
+                    if place == Place::AfterMember {
+                        text.extend(self.goals.separator());
+                    }
+                    text.extend(crate::text::quoted(&first.name));
+                    let read = self.read_all(thread, &text[before..]);
+                    let start = if self.stacks.compares(stack) { self.texts.len(read) } else { 0 };
+                    let ways =
+                        self.goals.related_members(object.id, &progress, index as u32, start)?;
+                    let first = ways.into_iter().take(1).collect();
+                    let opened = self.with_members(&object, first);
+                    return Ok(opened
+                        .first()
+                        .map(|&(goal, stack)| Thread::gap(stack, Place::Colon(goal), read)));
+                }
                 self.goals.write_members(&members, place == Place::FirstKey, enough, text)?;
                 text.push(b'}');
                 let read = self.read_all(thread, &text[before..]);

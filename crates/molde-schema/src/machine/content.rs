@@ -173,7 +173,9 @@ impl SchemaAutomaton {
                 }
             }
             Content::Key(key) => {
-                for (goal, stack) in self.close_key(stack, key)? {
+                // The value that follows may be one that is remembered.
+                let start = if self.stacks.compares(stack) { self.texts.len(text) } else { 0 };
+                for (goal, stack) in self.close_key(stack, key, start)? {
                     after.push(Thread::gap(stack, Place::Colon(goal), text));
                 }
             }
@@ -305,6 +307,7 @@ impl SchemaAutomaton {
         &mut self,
         stack: StackId,
         id: KeyId,
+        start: u32,
     ) -> Result<Vec<(GoalId, StackId)>, GoalLimit> {
         let Some(object) = self.open_object(stack) else { return Ok(Vec::new()) };
         let key = self.keys.get(id).clone();
@@ -313,7 +316,7 @@ impl SchemaAutomaton {
         if key.declared.0 < key.declared.1 {
             let index = object.shape.sorted[key.declared.0 as usize];
             if object.shape.names[index as usize].len() == key.length as usize {
-                let members = self.declared_members(&object, &progress, index)?;
+                let members = self.declared_members(&object, &progress, index, start)?;
                 if progress.pending && !members.is_empty() {
                     return Err(second_key_in_a_token());
                 }
@@ -345,7 +348,7 @@ impl SchemaAutomaton {
         Ok(self.with_members(&object, members))
     }
 
-    fn with_members(
+    pub(super) fn with_members(
         &mut self,
         object: &OpenObject,
         members: Vec<(GoalId, Progress)>,
@@ -353,9 +356,10 @@ impl SchemaAutomaton {
         members
             .into_iter()
             .map(|(goal, after)| {
+                let compares = after.writing.is_some();
                 let progress = self.stacks.intern_progress(after);
                 let frame = Frame::Object { shape: object.id, progress };
-                (goal, self.stacks.push(object.parent, frame, false))
+                (goal, self.stacks.push(object.parent, frame, compares))
             })
             .collect()
     }
@@ -367,6 +371,7 @@ impl SchemaAutomaton {
         object: &OpenObject,
         progress: &Progress,
         index: u32,
+        start: u32,
     ) -> Result<Vec<(GoalId, Progress)>, GoalLimit> {
         let order = self.goals.options.order;
         let shape = Arc::clone(&object.shape);
@@ -381,6 +386,9 @@ impl SchemaAutomaton {
             }
             let goal = self.goals.base_goal(shape.members[index as usize]);
             return Ok(vec![(goal, progress.with_declared(index, 0, &shape, order))]);
+        }
+        if shape.relations.is_some() {
+            return self.goals.related_members(object.id, progress, index, start);
         }
         let mut members = Vec::new();
         let unmet = shape.all_clauses() & !progress.clauses;
@@ -430,7 +438,7 @@ impl SchemaAutomaton {
         progress: &Progress,
         index: u32,
     ) -> Result<bool, GoalLimit> {
-        Ok(!self.declared_members(object, progress, index)?.is_empty())
+        Ok(!self.declared_members(object, progress, index, 0)?.is_empty())
     }
 
     /// Whether the order allows a name that is not declared next.
@@ -464,6 +472,7 @@ impl SchemaAutomaton {
         has_required
             && progress.count >= shape.min_properties
             && progress.unmet(shape, self.goals.options.order) == 0
+            && self.goals.relations_may_end(shape, progress)
     }
 
     /// Bytes of the members that an object still needs.
@@ -491,7 +500,7 @@ impl SchemaAutomaton {
             let index = object.shape.sorted[at as usize];
             let name = object.shape.names[index as usize].as_bytes();
             let rest = &name[key.length as usize..];
-            for (goal, after) in self.declared_members(&object, &progress, index)? {
+            for (goal, after) in self.declared_members(&object, &progress, index, 0)? {
                 let value = self.goals.shortest(goal)?.unwrap_or(0);
                 let cost = value + rest.len() as u64 + self.finish_bytes(&object, &after)?;
                 if best.as_ref().is_none_or(|(known, _)| cost < *known) {

@@ -63,6 +63,8 @@ impl SchemaAutomaton {
                     && g.pending == l.pending
                     && g.seen == l.seen
                     && g.extras == l.extras
+                    && g.writing == l.writing
+                    && g.records == l.records
             }
             (
                 Frame::Array { shape: g_shape, count: g_count, items: g, start: g_start },

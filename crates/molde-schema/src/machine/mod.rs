@@ -27,6 +27,7 @@ mod explain;
 mod frame;
 mod outlook;
 mod reading;
+mod record;
 mod settle;
 mod step;
 mod thread;

@@ -96,7 +96,12 @@ impl SchemaAutomaton {
                 let text = if self.stacks.compares(parent) { text } else { TextId::NONE };
                 Thread::gap(stack, Place::AfterItem, text)
             }
-            Some((Frame::Object { .. }, _)) => Thread::gap(stack, Place::AfterMember, text),
+            Some((Frame::Object { shape, progress }, parent)) => {
+                if self.stacks.progress(progress).writing.is_some() {
+                    return self.complete_end(shape, progress, parent, text);
+                }
+                Thread::gap(stack, Place::AfterMember, text)
+            }
         })
     }
 

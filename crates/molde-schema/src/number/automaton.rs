@@ -98,6 +98,11 @@ impl NumberAutomaton {
         for spec in specs {
             pieces.extend(Piece::from_spec(spec, style, limits)?);
         }
+        Ok(Self::of_pieces(pieces, style, limits))
+    }
+
+    /// The automaton of the numbers of some halves of constraints.
+    pub(super) fn of_pieces(pieces: Vec<Piece>, style: NumberStyle, limits: &NumberLimits) -> Self {
         let mut automaton = Self {
             pieces: pieces.into(),
             style,
@@ -108,7 +113,7 @@ impl NumberAutomaton {
         };
         automaton.reset();
         automaton.empty = !automaton.leads_on(Self::START);
-        Ok(automaton)
+        automaton
     }
 
     #[cfg(test)]

@@ -42,6 +42,7 @@ mod automaton;
 mod completion;
 mod decimal;
 mod exponent;
+mod extreme;
 mod interval;
 mod key;
 mod lattice;
@@ -55,6 +56,7 @@ mod tests;
 
 pub(crate) use automaton::NumberAutomaton;
 pub(crate) use decimal::Decimal;
+pub(crate) use extreme::Numbers;
 pub use limits::NumberStyle;
 pub(crate) use limits::{NumberError, NumberLimits};
 pub(crate) use spec::{NumberBound, NumberSpec};
