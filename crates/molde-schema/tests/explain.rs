@@ -231,3 +231,33 @@ fn live_keywords_are_those_of_the_branches_that_can_still_hold() {
     assert_eq!(live(LESSON, r#"{"trimestre": 3}"#), root);
     assert_eq!(live("true", "[1, "), Vec::<String>::new());
 }
+
+/// Low and high as in the lesson: the bound of the one is the value of the other.
+const RELATED: &str = r#"{"type": "object", "required": ["bajo", "alto"], "additionalProperties": false,
+  "properties": {
+    "bajo": {"type": ["number", "null"]},
+    "alto": {"anyOf": [{"type": "number", "minimum": {"$data": "1/bajo"}}, {"type": "null"}]}}}"#;
+
+#[test]
+fn a_bound_that_is_read_from_the_instance_is_told_with_its_value() {
+    let schema = compile(RELATED, CompileOptions::default());
+    let reasons = |text: &str| -> Vec<String> {
+        let rejection = schema.explain(text.as_bytes(), false).expect("it is rejected");
+        assert_eq!(rejection.offset, text.len() - 1, "{text}");
+        rejection.reasons.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(
+        reasons(r#"{"bajo": 5, "alto": 3}"#),
+        ["`minimum` at /properties/alto/anyOf/0: expected a number at least the value of \
+             /bajo, which is 5"]
+    );
+    assert_eq!(
+        reasons(r#"{"bajo": null, "alto": 3"#),
+        ["`minimum` at /properties/alto/anyOf/0: expected no number, since the value of /bajo \
+             is no number"]
+    );
+    let live = schema.live_keywords(br#"{"bajo": 12.5, "alto": 1"#);
+    let minimum = live.iter().find(|live| live.keyword == "minimum").expect("it has a say");
+    assert_eq!(minimum.expected, "a number at least the value of /bajo, which is 12.5");
+    assert_eq!((&*minimum.instance, &*minimum.location), ("/alto", "/properties/alto/anyOf/0"));
+}

@@ -77,6 +77,17 @@ impl Explainer<'_> {
     fn take_apart(&mut self, demand: Demand) -> Parts {
         let node = self.schema.node(demand.node()).clone();
         let mut parts = Parts::default();
+        if let Some(told) = self.told.get(&demand.node()) {
+            let kind = if demand.is_negated() { Kind::Negation } else { Kind::Value };
+            parts.atoms.push(Atom {
+                demand,
+                location: node.pointer,
+                keyword: told.keyword.to_owned(),
+                expected: told.expected.clone(),
+                kind,
+            });
+            return parts;
+        }
         let (parent, token) = split(&node.pointer);
         if let Some(keyword) = self.dependencies.get(&demand.node()) {
             let names = node.object.as_deref().map_or(&[][..], |rule| &rule.required);

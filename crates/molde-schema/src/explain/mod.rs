@@ -22,6 +22,7 @@
 //! keywords alone accept, in the same style and under the same limits.
 
 mod atom;
+mod data;
 mod scan;
 
 use std::sync::Arc;
@@ -37,6 +38,7 @@ use crate::options::{CompileOptions, Order, Style};
 use crate::{ByteBits, CompiledSchema, DEAD, Escapes, NumberStyle, SchemaAutomaton, UNDECIDED};
 
 use atom::{Atom, Choice, Kind, Parts};
+use data::{Siblings, Told};
 use scan::{Contents, Part, Step};
 
 /// Why a text is no text of a schema's values.
@@ -195,6 +197,8 @@ struct Explainer<'s> {
     parts: FxHashMap<Demand, Parts>,
     /// Nodes that are made up for `dependentRequired` and its like, with the keyword.
     dependencies: FxHashMap<NodeId, String>,
+    /// Nodes that are made up for keywords with `$data`.
+    told: FxHashMap<NodeId, Told>,
     /// Made anew when the schema has grown.
     automaton: Option<SchemaAutomaton>,
     runs: usize,
@@ -211,6 +215,7 @@ impl<'s> Explainer<'s> {
             occurrences: schema.occurrences(),
             parts: FxHashMap::default(),
             dependencies: FxHashMap::default(),
+            told: FxHashMap::default(),
             automaton: None,
             runs: 0,
             bytes: 0,
@@ -286,7 +291,8 @@ impl<'s> Explainer<'s> {
             if let Some(child) =
                 contents.child.filter(|child| !child.is_closed && !atoms.is_empty())
             {
-                demands = self.child_demands(&atoms, &child.step);
+                let siblings = Siblings { instance: &instance, values: contents.values };
+                demands = self.child_demands(&atoms, &child.step, &siblings);
                 instance = child_pointer(&instance, &child.step);
                 text = child.part.text;
                 continue;
@@ -490,8 +496,10 @@ impl<'s> Explainer<'s> {
         instance: &str,
         depth: usize,
     ) -> Vec<Found> {
-        let Some(child) = Contents::of(part).child else { return Vec::new() };
-        let demands = self.child_demands(set, &child.step);
+        let contents = Contents::of(part);
+        let Some(child) = contents.child else { return Vec::new() };
+        let siblings = Siblings { instance, values: contents.values };
+        let demands = self.child_demands(set, &child.step, &siblings);
         if child.part.text.is_empty()
             || self.fate(&demands, child.part) != Fate::Stops(child.part.last())
         {
@@ -502,7 +510,7 @@ impl<'s> Explainer<'s> {
     }
 
     /// What atoms demand of a child.
-    fn child_demands(&self, set: &[Atom], step: &Step) -> Vec<Demand> {
+    fn child_demands(&mut self, set: &[Atom], step: &Step, siblings: &Siblings<'_>) -> Vec<Demand> {
         let mut demands = Vec::new();
         for atom in set.iter().filter(|atom| matches!(atom.kind, Kind::Children)) {
             let node = self.schema.node(atom.demand.node());
@@ -525,7 +533,7 @@ impl<'s> Explainer<'s> {
                 }
             }
         }
-        demands
+        self.with_values(demands, siblings)
     }
 
     /// The atoms of some demands, those of the branches of choices included that read the text.
@@ -563,8 +571,10 @@ impl<'s> Explainer<'s> {
         }
         let part = Part { text, is_ended: false };
         let atoms = self.open_atoms(demands, part);
-        if let Some(child) = Contents::of(part).child.filter(|child| !child.is_closed) {
-            let demands = self.child_demands(&atoms, &child.step);
+        let contents = Contents::of(part);
+        if let Some(child) = contents.child.filter(|child| !child.is_closed) {
+            let siblings = Siblings { instance, values: contents.values };
+            let demands = self.child_demands(&atoms, &child.step, &siblings);
             let instance = child_pointer(instance, &child.step);
             self.live(&demands, child.part.text, &instance, depth + 1, found);
         }

@@ -39,6 +39,8 @@ pub(super) enum Step {
 pub(super) struct Contents<'a> {
     /// Names of the members that have begun.
     pub(super) names: Vec<String>,
+    /// The texts of the members that have ended, but for the last child.
+    pub(super) values: Vec<(String, &'a [u8])>,
     /// The child to which the last byte belongs, if it does not stand between children or in a key.
     /// The byte that ends a number belongs to it.
     pub(super) child: Option<Child<'a>>,
@@ -84,7 +86,12 @@ impl<'a> Contents<'a> {
             let end = end.filter(|end| *end > at);
             let is_ended = is_number && end.is_some_and(|end| end + 1 == text.len());
             match end {
-                Some(end) if !is_ended && end < text.len() => at = end,
+                Some(end) if !is_ended && end < text.len() => {
+                    if let Step::Member(name) = step {
+                        contents.values.push((name, &text[at..end]));
+                    }
+                    at = end;
+                }
                 _ => {
                     let part = Part { text: &text[at..end.unwrap_or(text.len())], is_ended };
                     let is_closed = end.is_some();
