@@ -12,6 +12,7 @@ mod explain;
 mod limits;
 mod masks;
 mod real;
+mod related;
 mod schemas;
 
 mod vocabularies;

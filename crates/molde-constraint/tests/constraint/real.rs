@@ -14,7 +14,7 @@ use crate::automata::{JsonString, Language, Number, record};
 use crate::walk::{Random, matcher, naive_mask, read_tokens, tokens_of};
 
 /// The vocabulary of a byte-level `tokenizer.json`, `None` where the file is not there.
-fn qwen() -> Option<Arc<Vocabulary>> {
+pub(crate) fn qwen() -> Option<Arc<Vocabulary>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../../shared/data/qwen2.5-tokenizer.json.gz");
     let Ok(file) = std::fs::File::open(&path) else {
