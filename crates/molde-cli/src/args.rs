@@ -41,6 +41,14 @@ pub(crate) enum Command {
     Generate(Generate),
     /// List what becomes of every keyword of a schema
     Lint(Lint),
+    /// Sort texts into labels, with the probability of every label
+    Classify(Classify),
+    /// Compare writing freely, with a retry, with repair and under the mask, on documents with truth
+    Compare(Compare),
+    /// Show the most likely next tokens of an answer, and which the mask lets through
+    Explain(Explain),
+    /// Print what the model is shown of a schema, and its tokens; needs no weights
+    Signature(Signature),
     /// Feed a text through the mask, token by token; needs no weights
     Trace(Trace),
     /// Read three bundled press releases, freely and constrained, side by side
@@ -85,6 +93,7 @@ pub(crate) struct Pull {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
 pub(crate) struct Extract {
     /// File with the JSON Schema of the answers
     #[arg(long, value_name = "FILE")]
@@ -106,13 +115,50 @@ pub(crate) struct Extract {
     /// Count answers that had to be closed early as success
     #[arg(long)]
     pub(crate) accept_closed: bool,
+    /// Fields whose number must be one that the document contains, between commas
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub(crate) grounded_numbers: Option<Vec<String>>,
+    /// The first field is at most the second, where both are numbers; may be repeated
+    #[arg(long, value_name = "LOW,HIGH", value_parser = pair)]
+    pub(crate) less_or_equal: Option<Vec<String>>,
+    /// All of these fields are null, or none is; may be repeated
+    #[arg(long, value_name = "A,B")]
+    pub(crate) all_or_none: Option<Vec<String>>,
+    /// Say how sure the model was of each field
+    #[arg(long)]
+    pub(crate) confidence: bool,
+    /// Say how long each document took
+    #[arg(long)]
+    pub(crate) timings: bool,
+    /// Keep results in this file, and go on from it: documents that have one are not read again
+    #[arg(long, value_name = "FILE")]
+    pub(crate) journal: Option<PathBuf>,
+    /// Read documents again whose result in the journal is an error
+    #[arg(long, requires = "journal")]
+    pub(crate) retry_failed: bool,
+    /// Write all results to this file at the end: CSV if it ends in `.csv`, else JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The files are JSON lines, whatever they are called
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+    /// The member of JSON lines, and column of CSV files, that has the text
+    #[arg(long, value_name = "NAME", default_value = "text")]
+    pub(crate) text_column: String,
+    /// The one that has the id
+    #[arg(long, value_name = "NAME", default_value = "id")]
+    pub(crate) id_column: String,
+    /// Leave objects open that do not say whether they have other members
+    #[arg(long)]
+    pub(crate) keep_open: bool,
     /// Seconds that one document may take
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
     /// Read documents that do not fit in windows that share this many tokens
     #[arg(long, value_name = "TOKENS")]
     pub(crate) windows: Option<usize>,
-    /// Documents in UTF-8; `-` is the standard input, which is also read if none is named
+    /// Documents in UTF-8: each line of a `.jsonl` file, each row of a `.csv` file, another file as a
+    /// whole; `-` is the standard input, which is also read if none is named
     #[arg(value_name = "FILES")]
     pub(crate) files: Vec<PathBuf>,
 }
@@ -157,6 +203,138 @@ pub(crate) struct Lint {
     #[command(flatten)]
     pub(crate) meaning: SchemaArgs,
     /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Classify {
+    /// File with the labels: one a line, or a JSON array of strings
+    #[arg(long, value_name = "FILE")]
+    pub(crate) labels: PathBuf,
+    /// The label of texts whose most probable label is below --min-probability, or that fail
+    #[arg(long, value_name = "LABEL")]
+    pub(crate) fallback: Option<String>,
+    /// Probability below which the fallback stands
+    #[arg(long, value_name = "P", default_value_t = 0.5, value_parser = probability, requires = "fallback")]
+    pub(crate) min_probability: f64,
+    /// Do not ask the model for its own confidence and reasoning
+    #[arg(long)]
+    pub(crate) no_confidence: bool,
+    /// What is classified, and by what; `@FILE` reads it from a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) instructions: Option<String>,
+    /// Language of the fixed parts of the prompt
+    #[arg(long, value_enum, default_value_t = PromptLanguage::En)]
+    pub(crate) language: PromptLanguage,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// The files are JSON lines, `{"id","text"}` each, whatever they are called
+    #[arg(long)]
+    pub(crate) jsonl: bool,
+    /// Texts: a `.jsonl` file has one in each line, another file is one; `-` is the standard input,
+    /// which is also read if none is named
+    #[arg(value_name = "FILES")]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// File with the JSON Schema of the answers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// Documents with the right values, one JSON object a line: `{"id","text","truth"}`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) documents: PathBuf,
+    /// Share by which a number may differ from the right one
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = probability)]
+    pub(crate) tolerance: f64,
+    /// What to extract; `@FILE` reads it from a file [default: the schema's description]
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) instructions: Option<String>,
+    /// Conventions such as units; `@FILE` reads them from a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) conventions: Option<String>,
+    /// Language of the fixed parts of the prompt
+    #[arg(long, value_enum, default_value_t = PromptLanguage::En)]
+    pub(crate) language: PromptLanguage,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Tokens that one answer may take
+    #[arg(long, value_name = "N", default_value_t = molde::DEFAULT_MAX_TOKENS, value_parser = at_least_one)]
+    pub(crate) max_tokens: usize,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Explain {
+    /// File with the JSON Schema of the answers
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// The document, in UTF-8; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) document: PathBuf,
+    /// What the answer begins with
+    #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
+    pub(crate) prefix: String,
+    /// Tokens to show
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
+    pub(crate) count: usize,
+    /// What to extract; `@FILE` reads it from a file [default: the schema's description]
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) instructions: Option<String>,
+    /// Conventions such as units; `@FILE` reads them from a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) conventions: Option<String>,
+    /// Language of the fixed parts of the prompt
+    #[arg(long, value_enum, default_value_t = PromptLanguage::En)]
+    pub(crate) language: PromptLanguage,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// One JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "flags that have nothing to do with each other")]
+pub(crate) struct Signature {
+    /// File with the JSON Schema; `-` is the standard input
+    #[arg(long, value_name = "FILE")]
+    pub(crate) schema: PathBuf,
+    /// The whole schema on one line, without its titles, instead of the signature
+    #[arg(long)]
+    pub(crate) full: bool,
+    /// Count the tokens of the signature, of the whole schema and of the system message
+    #[arg(long)]
+    pub(crate) count: bool,
+    /// Descriptions of fields in the signature
+    #[arg(long)]
+    pub(crate) descriptions: bool,
+    /// No descriptions of fields below the signature in the system message
+    #[arg(long)]
+    pub(crate) no_notes: bool,
+    /// What to extract; `@FILE` reads it from a file [default: the schema's description]
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) instructions: Option<String>,
+    /// Conventions such as units; `@FILE` reads them from a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) conventions: Option<String>,
+    /// What to write where the document says nothing; `@FILE` reads it from a file
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) no_data: Option<String>,
+    /// Language of the fixed parts
+    #[arg(long, value_enum, default_value_t = PromptLanguage::En)]
+    pub(crate) language: PromptLanguage,
+    /// A `tokenizer.json`, a GGUF file, or a folder with a `tokenizer.json` [default: of the model]
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) tokenizer: Option<PathBuf>,
+    /// The model whose tokenizer is used, which must be there: nothing is fetched
+    #[arg(long, value_name = "ID|PATH")]
+    pub(crate) model: Option<String>,
+    /// One JSON object with all of it
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -333,6 +511,20 @@ fn thread_count(text: &str) -> Result<usize, String> {
     }
 }
 
+fn pair(text: &str) -> Result<String, String> {
+    match text.split(',').collect::<Vec<_>>()[..] {
+        [low, high] if !low.is_empty() && !high.is_empty() => Ok(text.to_owned()),
+        _ => Err("must be two names with a comma between them".to_owned()),
+    }
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share))
+        .ok_or_else(|| "must be a number from 0 to 1".to_owned())
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     text.parse()
         .ok()
@@ -368,6 +560,15 @@ mod tests {
             "molde demo --offline --exact",
             "molde doctor --offline",
             "molde lint --schema s.json --formats annotate --registry a.json --registry b --json",
+            "molde signature --schema s.json --full --count --language es --tokenizer t.json",
+            "molde signature --schema - --descriptions --no-notes --no-data x --json --model m",
+            "molde extract --schema s.json --keep-open --journal j.jsonl --retry-failed --output o.csv a.csv",
+            "molde extract --schema s.json --grounded-numbers a,b --less-or-equal a,b --all-or-none a,b,c \
+             --confidence --timings --jsonl --text-column body --id-column key -",
+            "molde classify --labels l.txt --fallback default --min-probability 0.6 --no-confidence a.jsonl",
+            "molde classify --labels l.txt --jsonl -",
+            "molde compare --schema s.json --documents d.jsonl --tolerance 0.005 --json --max-tokens 60",
+            "molde explain --schema s.json --document d.txt --prefix {\"a\": --count 3 --json",
             "molde trace --schema s.json",
             "molde trace --schema s.json -",
             "molde trace --schema s.json --style flexible --order any --formats annotate \
@@ -395,6 +596,12 @@ mod tests {
             "molde extract --schema s.json --deadline inf",
             "molde extract --schema s.json --language fr",
             "molde generate",
+            "molde extract --schema s.json --less-or-equal a",
+            "molde extract --schema s.json --retry-failed",
+            "molde classify a.jsonl",
+            "molde classify --labels l --fallback d --min-probability 1.5",
+            "molde explain --schema s.json",
+            "molde signature",
             "molde trace x",
             "molde trace --schema s.json --regex a x",
             "molde trace --schema s.json --style tight x",

@@ -43,6 +43,18 @@ pub(crate) enum Failure {
     /// The schema cannot be used.
     #[error("the schema {} cannot be used:\n{source}", path.display())]
     Schema { path: PathBuf, source: Box<MoldeError> },
+    /// Two documents of a journal have the same id.
+    #[error("two documents have the id {id:?}: a journal needs one for each")]
+    RepeatedId { id: String },
+    /// The file for the results cannot be written.
+    #[error("cannot write {}: {source}", path.display())]
+    OutputFile { path: PathBuf, source: std::io::Error },
+    /// The documents and their truth cannot be used.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Truth { path: PathBuf, line: usize, reason: String },
+    /// The labels cannot be used.
+    #[error("the labels {} cannot be used: {source}", path.display())]
+    Labels { path: PathBuf, source: serde_json::Error },
     /// The regular expression cannot be used.
     #[error(transparent)]
     Regex(#[from] molde_schema::RegexError),
@@ -80,16 +92,23 @@ impl Failure {
             Self::Argument { .. }
             | Self::ArgumentNotUtf8 { .. }
             | Self::Schema { .. }
+            | Self::Labels { .. }
+            | Self::Truth { .. }
+            | Self::RepeatedId { .. }
             | Self::Regex(_)
             | Self::Choices(_)
             | Self::Tokenizer(_) => Exit::Usage,
             Self::Hub(error) => exit_of_hub(error),
             Self::Molde(error) => match &**error {
                 MoldeError::Hub(error) => exit_of_hub(error),
-                MoldeError::BudgetTooSmall { .. } => Exit::Usage,
+                MoldeError::BudgetTooSmall { .. }
+                | MoldeError::Labels { .. }
+                | MoldeError::UnknownField { .. }
+                | MoldeError::Journal { .. }
+                | MoldeError::PrefixRejected { .. } => Exit::Usage,
                 _ => Exit::Failed,
             },
-            Self::Prompt(_) | Self::Output(_) => Exit::Failed,
+            Self::Prompt(_) | Self::Output(_) | Self::OutputFile { .. } => Exit::Failed,
         }
     }
 }

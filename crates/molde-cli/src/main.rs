@@ -8,10 +8,14 @@ mod commands;
 mod documents;
 mod failure;
 mod interrupt;
+mod labels;
 mod model;
 mod output;
 mod progress;
+mod records;
 mod registry;
+mod table;
+mod tokenizer;
 
 use std::process::ExitCode;
 
@@ -43,6 +47,10 @@ fn run(command: &Command, interrupts: &Interrupts) -> Result<Exit, Failure> {
         Command::Extract(args) => commands::extract::run(args, interrupts),
         Command::Generate(args) => commands::generate::run(args, interrupts),
         Command::Lint(args) => commands::lint::run(args),
+        Command::Classify(args) => commands::classify::run(args, interrupts),
+        Command::Compare(args) => commands::compare::run(args, interrupts),
+        Command::Explain(args) => commands::explain::run(args, interrupts),
+        Command::Signature(args) => commands::signature::run(args, interrupts),
         Command::Trace(args) => commands::trace::run(args, interrupts),
         Command::Demo(args) => commands::demo::run(args, interrupts),
         Command::Doctor(args) => commands::doctor::run(args),

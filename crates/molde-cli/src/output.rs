@@ -4,18 +4,20 @@
 //! A value is the model's own text, never parsed and printed again. A line is written whole or
 //! not at all.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use serde_json::Value;
 
 use crate::failure::{Exit, Failure};
 use crate::progress::printable;
+use crate::table::line;
 
 /// Why one document has no value.
 #[derive(Debug)]
 pub(crate) struct DocumentFailure {
     /// A stable name in `snake_case`.
-    pub(crate) kind: &'static str,
+    pub(crate) kind: Cow<'static, str>,
     pub(crate) message: String,
 }
 
@@ -33,29 +35,24 @@ impl<O: Write, E: Write> Results<O, E> {
         Self { output, errors, several, failed: 0 }
     }
 
-    /// Writes the result of the next document.
+    /// Writes the result of the next document: members of its line, the value first.
     pub(crate) fn write(
         &mut self,
-        id: &str,
-        result: &Result<String, DocumentFailure>,
+        id: &Value,
+        result: &Result<Vec<(&'static str, String)>, DocumentFailure>,
     ) -> Result<(), Failure> {
+        if let Err(failure) = result {
+            self.failed += 1;
+            // What the message says stands on the standard error as well: not everyone reads
+            // the other. It can be gone; the result matters more.
+            let id = id.as_str().map_or_else(|| id.to_string(), ToOwned::to_owned);
+            let message = printable(&format!("{id}: {}", failure.message));
+            let _ = writeln!(self.errors, "molde: {message}");
+        }
         let line = match (result, self.several) {
-            (Ok(value), false) => format!("{value}\n"),
-            (Ok(value), true) => {
-                format!("{{\"id\":{},\"value\":{}}}\n", Value::from(id), on_one_line(value))
-            }
-            (Err(failure), several) => {
-                self.failed += 1;
-                // What the message says stands on the standard error as well: not everyone reads
-                // the other. It can be gone; the result matters more.
-                let message = printable(&format!("{id}: {}", failure.message));
-                let _ = writeln!(self.errors, "molde: {message}");
-                if !several {
-                    return Ok(());
-                }
-                let error = serde_json::json!({ "kind": failure.kind, "message": failure.message });
-                format!("{{\"id\":{},\"error\":{error}}}\n", Value::from(id))
-            }
+            (Ok(members), false) if members.len() == 1 => format!("{}\n", members[0].1),
+            (Err(_), false) => return Ok(()),
+            (result, _) => line(id, result),
         };
         self.output.write_all(line.as_bytes())?;
         self.output.flush()?;
@@ -73,24 +70,31 @@ impl<O: Write, E: Write> Results<O, E> {
     }
 }
 
-/// A JSON text without line ends. They can stand between its parts only: inside a string JSON
-/// demands an escape.
-fn on_one_line(json: &str) -> String {
-    json.replace(['\n', '\r'], " ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn failure() -> DocumentFailure {
-        DocumentFailure { kind: "empty_document", message: "nothing but \"space\"".to_owned() }
+        DocumentFailure {
+            kind: "empty_document".into(),
+            message: "nothing but \"space\"".to_owned(),
+        }
     }
 
     fn run(results: &[(&str, Result<String, DocumentFailure>)]) -> (String, String, Exit) {
+        let results: Vec<_> = results
+            .iter()
+            .map(|(id, result)| {
+                let result = match result {
+                    Ok(value) => Ok(vec![("value", value.clone())]),
+                    Err(_) => Err(failure()),
+                };
+                (Value::from(*id), result)
+            })
+            .collect();
         let (mut output, mut errors) = (Vec::new(), Vec::new());
         let mut writer = Results::new(&mut output, &mut errors, results.len() > 1);
-        for (id, result) in results {
+        for (id, result) in &results {
             writer.write(id, result).expect("memory can be written to");
         }
         let exit = writer.exit();
@@ -152,7 +156,9 @@ mod tests {
             }
         }
         let mut results = Results::new(Closed, Vec::new(), true);
-        let failure = results.write("a", &Ok("1".to_owned())).expect_err("the pipe is closed");
+        let failure = results
+            .write(&Value::from("a"), &Ok(vec![("value", "1".to_owned())]))
+            .expect_err("the pipe is closed");
         assert_eq!(failure.exit(), Exit::Success);
     }
 }

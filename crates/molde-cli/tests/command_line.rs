@@ -2,6 +2,8 @@
 
 mod support;
 
+use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use support::{Run, Sandbox};
@@ -13,9 +15,21 @@ const SCHEMA: &str =
 fn help_and_version_succeed_and_say_what_the_exit_codes_mean() {
     let sandbox = Sandbox::new("help");
     let help = sandbox.run(&["--help"]).exits(0).output();
-    for word in
-        ["pull", "models", "extract", "generate", "lint", "trace", "demo", "doctor", "Exit codes"]
-    {
+    for word in [
+        "pull",
+        "models",
+        "extract",
+        "generate",
+        "classify",
+        "compare",
+        "explain",
+        "signature",
+        "lint",
+        "trace",
+        "demo",
+        "doctor",
+        "Exit codes",
+    ] {
         assert!(help.contains(word), "{word} in\n{help}");
     }
     assert!(sandbox.run(&["--version"]).exits(0).output().starts_with("molde "));
@@ -252,4 +266,116 @@ fn a_reader_that_leaves_early_is_no_error() {
     // Whether the pipe is closed before or after the program has written: success, and silence.
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(output.stderr, b"");
+}
+
+/// The contract of the lesson, as Pydantic writes it.
+const LESSON: &str = r#"{"additionalProperties":false,"description":"Previsión de ventas del trimestre siguiente.","properties":{"trimestre":{"anyOf":[{"maximum":4,"minimum":1,"type":"integer"},{"type":"null"}],"title":"Trimestre"},"anio":{"anyOf":[{"maximum":2026,"minimum":2018,"type":"integer"},{"type":"null"}],"title":"Anio"},"bajo":{"anyOf":[{"exclusiveMinimum":0,"type":"number"},{"type":"null"}],"description":"millones de USD","title":"Bajo"},"alto":{"anyOf":[{"exclusiveMinimum":0,"type":"number"},{"type":"null"}],"description":"millones de USD","title":"Alto"}},"required":["trimestre","anio","bajo","alto"],"title":"Prevision","type":"object"}"#;
+
+#[test]
+fn a_signature_is_one_line_and_the_whole_schema_has_no_titles() {
+    let sandbox = Sandbox::new("signature");
+    sandbox.file("s.json", LESSON);
+    let run = sandbox.run(&["signature", "--schema", "s.json", "--language", "es"]).exits(0);
+    let expected = "{\"trimestre\": integer 1-4 o null, \"anio\": integer 2018-2026 o null, \
+                    \"bajo\": number > 0 o null, \"alto\": number > 0 o null}\n";
+    assert_eq!(run.output(), expected);
+    let full = sandbox.run(&["signature", "--schema", "s.json", "--full"]).exits(0).output();
+    assert_eq!(full.lines().count(), 1);
+    assert!(
+        full.starts_with("{\"additionalProperties\":false,") && !full.contains("title"),
+        "{full}"
+    );
+    sandbox.file("bad.json", "{\"type\": 3}");
+    sandbox.run(&["signature", "--schema", "bad.json"]).exits(2);
+}
+
+#[test]
+fn the_lessons_token_counts_come_out() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/data/qwen2.5-tokenizer.json.gz");
+    let Ok(compressed) = std::fs::read(&path) else {
+        eprintln!("skipped: the tokenizer of the shared data is not here");
+        return;
+    };
+    let mut tokenizer = Vec::new();
+    flate2::read::GzDecoder::new(&compressed[..]).read_to_end(&mut tokenizer).expect("gzip");
+    let sandbox = Sandbox::new("counts");
+    sandbox.file("t.json", tokenizer);
+    sandbox.file("s.json", LESSON);
+    let run = sandbox
+        .run(&[
+            "signature",
+            "--schema",
+            "s.json",
+            "--count",
+            "--language",
+            "es",
+            "--no-notes",
+            "--instructions",
+            "Extrae la previsión de ventas del trimestre siguiente.",
+            "--conventions",
+            "Importes en millones de USD, sin separador de miles (1 billion = 1000).",
+            "--no-data",
+            "Sin previsión: null.",
+            "--tokenizer",
+            "t.json",
+        ])
+        .exits(0);
+    let output = run.output();
+    let lines: Vec<&str> = output.lines().skip(1).collect();
+    assert_eq!(lines, ["signature 51 tokens", "schema 144 tokens", "system message 100 tokens"]);
+}
+
+#[test]
+fn lint_says_which_objects_extract_closes() {
+    let sandbox = Sandbox::new("closing");
+    let open = r#"{"type": "object", "properties": {"a": {"properties": {"b": {}}}}}"#;
+    sandbox.file("s.json", open);
+    let lint = sandbox.run(&["lint", "--schema", "s.json"]).exits(0).output();
+    let added: Vec<&str> = lint.lines().filter(|line| line.starts_with("added")).collect();
+    assert_eq!(added.len(), 2, "{lint}");
+    assert!(added[0].contains("/properties/a/unevaluatedProperties"), "{lint}");
+}
+
+#[test]
+fn labels_that_cannot_be_used_exit_with_2_before_a_model_is_needed() {
+    let sandbox = Sandbox::new("labels");
+    sandbox.file("l.json", "[1, 2]");
+    sandbox.file("t.txt", "Hello.");
+    let run = sandbox.run(&["classify", "--labels", "l.json", "t.txt"]).exits(2);
+    assert!(run.errors().contains("l.json"), "{}", run.errors());
+}
+
+#[test]
+fn a_truth_that_does_not_match_exits_with_2_before_a_model_is_needed() {
+    let sandbox = Sandbox::new("truth");
+    sandbox.file("s.json", SCHEMA);
+    for (line, expected) in [
+        ("{", "not JSON"),
+        (r#"{"id": "1", "text": "x"}"#, "truth"),
+        (r#"{"id": "1", "text": "x", "truth": {"a": "4"}}"#, "int_type at /a"),
+        ("", "no documents"),
+    ] {
+        sandbox.file("d.jsonl", line);
+        let run =
+            sandbox.run(&["compare", "--schema", "s.json", "--documents", "d.jsonl"]).exits(2);
+        assert!(run.errors().contains(expected), "{line}: {}", run.errors());
+        assert!(run.errors().contains("line 1"), "{}", run.errors());
+    }
+}
+
+#[test]
+fn fields_and_rules_that_are_not_there_and_ids_that_repeat_exit_with_2() {
+    let sandbox = Sandbox::new("fields");
+    sandbox.file("s.json", SCHEMA);
+    sandbox.file("d.jsonl", "{\"id\": 1, \"text\": \"x\"}\n{\"id\": 1, \"text\": \"y\"}");
+    for (arguments, expected) in [
+        (&["--all-or-none", "a,zzz", "d.jsonl"][..], "zzz"),
+        (&["--journal", "j.jsonl", "d.jsonl"], "id \"1\""),
+        (&["--less-or-equal", "a", "d.jsonl"], "two names"),
+    ] {
+        let arguments = [&["extract", "--schema", "s.json"], arguments].concat();
+        let run = sandbox.run(&arguments).exits(2);
+        assert!(run.errors().contains(expected), "{arguments:?}: {}", run.errors());
+    }
 }

@@ -27,7 +27,11 @@ pub(crate) fn run(args: &args::Lint) -> Result<Exit, Failure> {
     let options =
         CompileOptions { formats: args.meaning.formats.into(), ..CompileOptions::default() };
     let lint = Lint::new(&text, &registry, &options);
-    let rows = rows(&lint);
+    let mut rows = rows(&lint);
+    if lint.outcome.is_ok() {
+        rows.extend(closing(&text));
+        rows.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+    }
     let mut output = std::io::stdout().lock();
     if args.json {
         writeln!(output, "{}", as_json(&lint, &rows))?;
@@ -89,6 +93,28 @@ fn rows(lint: &Lint) -> Vec<Row> {
     }));
     rows.sort_by(|a, b| a.pointer.cmp(&b.pointer));
     rows
+}
+
+/// What `extract` adds to the schema, and what it does not: whether objects have other members.
+fn closing(text: &str) -> impl Iterator<Item = Row> {
+    let found = molde::close_objects(text);
+    let row = |pointer: String, verdict, reason: &str| Row {
+        pointer: format!("{pointer}/unevaluatedProperties"),
+        keyword: "unevaluatedProperties".to_owned(),
+        verdict,
+        reason: reason.to_owned(),
+    };
+    let closed = found.closed.into_iter().map(move |pointer| {
+        row(pointer, "added", "by extract, unless --keep-open: no members that are not declared")
+    });
+    let open = found.left_open.into_iter().map(move |pointer| {
+        row(
+            pointer,
+            "not added",
+            "other members are allowed: closing this could change what else is valid",
+        )
+    });
+    closed.chain(open)
 }
 
 fn write_table(output: &mut impl Write, rows: &[Row]) -> Result<(), Failure> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use molde::{MatcherOptions, MoldeError, Segmentation};
 use molde_constraint::{Choices, Explanation, Matcher, PatternConstraint, SchemaConstraint};
-use molde_hub::ModelLayout;
 use molde_infer::Tokenizer;
 use molde_schema::{CompileOptions, CompiledSchema, Reason, Registry, Rejection};
 use molde_vocab::{ByteAutomaton, ByteSet, MaskKind, TokenConstraint, TokenId};
@@ -17,7 +16,7 @@ use crate::documents::read_argument;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::Interrupts;
 use crate::progress::{printable, say};
-use crate::{model, registry};
+use crate::{registry, tokenizer};
 
 /// Feeds the text through the mask, and says what became of it.
 pub(crate) fn run(args: &Trace, interrupts: &Interrupts) -> Result<Exit, Failure> {
@@ -123,19 +122,7 @@ fn text(argument: Option<&str>) -> Result<Vec<u8>, Failure> {
 }
 
 fn load_tokenizer(args: &Trace, interrupts: &Interrupts) -> Result<Tokenizer, Failure> {
-    let path = match &args.tokenizer {
-        Some(path) => path.clone(),
-        None => match model::find(args.model.as_deref(), true, interrupts)?.files {
-            ModelLayout::Gguf { path } => path,
-            ModelLayout::Safetensors { folder, .. } => folder,
-            // The layouts of models may become more; the tokenizer can be named.
-            other => {
-                let kind = std::io::Error::other(format!("unknown layout {other:?}"));
-                return Err(Failure::Argument { path: PathBuf::from("--tokenizer"), source: kind });
-            }
-        },
-    };
-    Tokenizer::load(&path).map_err(|error| Failure::Tokenizer(Box::new(error)))
+    tokenizer::load(args.tokenizer.as_deref(), args.model.as_deref(), interrupts)
 }
 
 /// The tokenizer's own tokens of a text or, where they are of another text (the tokenizer
