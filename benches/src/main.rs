@@ -1,13 +1,15 @@
 //! The benchmarks of the constraint engine, which are also tools to work with.
 //!
-//! `maskbench` times masks beside llguidance and checks every instance; `soundness` walks at random
+//! `classify` measures the classifier; `lesson` extracts by every method and compares validity, correctness and time; `maskbench` times masks beside llguidance and checks every instance; `soundness` walks at random
 //! and has an independent validator judge the texts; `suite` runs the official test suite against a
 //! committed baseline.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "results go to the terminal")]
 
+mod classify;
 mod data;
 mod distribution;
 mod engine;
+mod lesson;
 mod maskbench;
 mod memory;
 mod molde;
@@ -27,6 +29,10 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Classifies texts with gold labels: accuracy and calibration.
+    Classify(classify::Arguments),
+    /// Extracts by every method, freely and constrained, and compares what comes out.
+    Lesson(lesson::Arguments),
     /// Times masks over MaskBench files, beside llguidance, and checks every instance.
     Maskbench(maskbench::Arguments),
     /// Walks at random through the masks and validates what comes out.
@@ -41,6 +47,8 @@ const STACK_BYTES: usize = 256 << 20;
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     let work = move || match arguments.command {
+        Command::Classify(arguments) => classify::run(&arguments),
+        Command::Lesson(arguments) => lesson::run(&arguments),
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Soundness(arguments) => soundness::run(&arguments),
         Command::Suite(arguments) => suite::run(&arguments),
