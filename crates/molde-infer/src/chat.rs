@@ -20,6 +20,8 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
+    /// A tool, with what it returned for a call.
+    Tool,
 }
 
 impl Role {
@@ -29,6 +31,7 @@ impl Role {
             Self::System => "system",
             Self::User => "user",
             Self::Assistant => "assistant",
+            Self::Tool => "tool",
         }
     }
 }
@@ -40,22 +43,38 @@ pub struct Message {
     pub role: Role,
     /// What is said: any text.
     pub content: String,
+    /// What the model called; empty for the other roles.
+    pub tool_calls: Vec<ToolCall>,
+}
+
+/// One call of a tool that the model has made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCall {
+    /// The tool's name.
+    pub name: String,
+    /// Its arguments: a JSON text, shown to the model as it is.
+    pub arguments: String,
 }
 
 impl Message {
+    /// A message without calls of tools.
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), tool_calls: Vec::new() }
+    }
+
     /// A message of the system.
     pub fn system(content: impl Into<String>) -> Self {
-        Self { role: Role::System, content: content.into() }
+        Self::new(Role::System, content)
     }
 
     /// A message of the user.
     pub fn user(content: impl Into<String>) -> Self {
-        Self { role: Role::User, content: content.into() }
+        Self::new(Role::User, content)
     }
 
     /// A message of the model.
     pub fn assistant(content: impl Into<String>) -> Self {
-        Self { role: Role::Assistant, content: content.into() }
+        Self::new(Role::Assistant, content)
     }
 }
 
@@ -122,13 +141,31 @@ impl ChatTemplate {
         tokenizer: &Tokenizer,
         messages: &[Message],
     ) -> Result<Vec<TokenId>, InferError> {
+        self.encode_with_tools(tokenizer, messages, &[])
+    }
+
+    /// [`encode`](Self::encode) for a model that may call `tools`, each a JSON text that describes
+    /// one and is shown to the model as it is.
+    ///
+    /// # Errors
+    /// Those of [`encode`](Self::encode), and [`InferError::TemplateTool`] if the template does not
+    /// write every tool and every call exactly once.
+    pub fn encode_with_tools(
+        &self,
+        tokenizer: &Tokenizer,
+        messages: &[Message],
+        tools: &[String],
+    ) -> Result<Vec<TokenId>, InferError> {
         let (turns, opening) = match messages {
             [] => return Err(InferError::EmptyPrompt),
-            [turns @ .., Message { role: Role::Assistant, content }] if !turns.is_empty() => {
+            [turns @ .., Message { role: Role::Assistant, content, tool_calls }]
+                if !turns.is_empty() && tool_calls.is_empty() =>
+            {
                 (turns, content.as_str())
             }
             turns => (turns, ""),
         };
+        let parts = self.render(turns, tools)?;
         let mut ids = Vec::new();
         let mut text = String::new();
         let mut add = |piece| -> Result<(), InferError> {
@@ -142,13 +179,12 @@ impl ChatTemplate {
             }
             Ok(())
         };
-        let parts = self.render(turns)?;
         for part in &parts {
             match part {
                 Part::Template(written) => {
                     tokenizer.split_control(written).into_iter().try_for_each(&mut add)?;
                 }
-                Part::Content(index) => add(Piece::Text(&turns[*index].content))?,
+                Part::Verbatim(content) => add(Piece::Text(content))?,
             }
         }
         add(Piece::Text(opening))?;
@@ -156,23 +192,58 @@ impl ChatTemplate {
         Ok(ids)
     }
 
-    /// What the template writes around the contents, and their order.
-    fn render(&self, messages: &[Message]) -> Result<Vec<Part>, InferError> {
-        // Private-use characters keep placeholders apart from the template's own text; quotes,
-        // brackets and both cases betray a template that escapes or changes contents.
-        let placeholder = |index: usize| format!("\u{E0F0}\"<&'aZ {index}\u{E0F1}");
+    /// What the template writes around the texts of others, and their order.
+    fn render<'t>(
+        &self,
+        messages: &'t [Message],
+        tools: &'t [String],
+    ) -> Result<Vec<Part<'t>>, InferError> {
         let failed = |source| InferError::Template { source };
+        let mut slots = Vec::new();
+        let mut slot = |kind, index, text: &'t str| {
+            let placeholder = Slot::placeholder(kind, slots.len());
+            slots.push(Slot { kind, index, text });
+            placeholder
+        };
+        let mut calls = 0;
         let turns: Vec<_> = messages
             .iter()
             .enumerate()
-            .map(
-                |(index, message)| context! { role => message.role.name(), content => placeholder(index) },
-            )
+            .map(|(index, message)| {
+                // A template asks whether there is a content: an empty one stays empty.
+                let content = match message.content.as_str() {
+                    "" => String::new(),
+                    content => slot(SlotKind::Content, index, content),
+                };
+                let tool_calls: Vec<_> = message
+                    .tool_calls
+                    .iter()
+                    .map(|call| {
+                        let name = slot(SlotKind::CallName, calls, &call.name);
+                        let arguments = slot(SlotKind::CallArguments, calls, &call.arguments);
+                        calls += 1;
+                        let function = context! { name, arguments };
+                        context! { type => "function", function }
+                    })
+                    .collect();
+                let role = message.role.name();
+                if tool_calls.is_empty() {
+                    context! { role, content }
+                } else {
+                    context! { role, content, tool_calls }
+                }
+            })
+            .collect();
+        let shown: Vec<_> = tools
+            .iter()
+            .enumerate()
+            .map(|(index, tool)| slot(SlotKind::Tool, index, tool))
             .collect();
         let template = self.environment.get_template(NAME).map_err(failed)?;
         let rendered = template
             .render(context! {
                 messages => turns,
+                tools => if shown.is_empty() { Value::UNDEFINED } else { Value::from(shown) },
                 add_generation_prompt => true,
                 bos_token => defined(self.special_tokens.bos.as_deref()),
                 eos_token => defined(self.special_tokens.eos.as_deref()),
@@ -180,28 +251,77 @@ impl ChatTemplate {
             .map_err(failed)?;
 
         let mut places = Vec::new();
-        for message in 0..messages.len() {
-            let placeholder = placeholder(message);
-            let mut found = rendered.match_indices(&placeholder);
-            let (first, others) = (found.next(), found.count());
-            match first {
-                Some((start, _)) if others == 0 => places.push((start, placeholder.len(), message)),
-                _ => {
-                    let got = others + usize::from(first.is_some());
-                    return Err(InferError::TemplateContent { message, got });
-                }
-            }
+        for (number, slot) in slots.iter().enumerate() {
+            places.push((slot.find(number, &rendered)?, slot.text));
         }
-        places.sort_unstable();
+        places.sort_unstable_by_key(|(place, _)| place.start);
         let mut parts = Vec::new();
         let mut at = 0;
-        for (start, length, message) in places {
-            parts.push(Part::Template(rendered[at..start].to_owned()));
-            parts.push(Part::Content(message));
-            at = start + length;
+        for (place, text) in places {
+            parts.push(Part::Template(rendered[at..place.start].to_owned()));
+            parts.push(Part::Verbatim(text));
+            at = place.end;
         }
         parts.push(Part::Template(rendered[at..].to_owned()));
         Ok(parts)
+    }
+}
+
+/// A text of others that the template is to write.
+struct Slot<'t> {
+    kind: SlotKind,
+    /// Which one of its kind.
+    index: usize,
+    text: &'t str,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SlotKind {
+    Content,
+    CallName,
+    CallArguments,
+    Tool,
+}
+
+impl Slot<'_> {
+    /// What the template is given in place of the text. Private-use characters keep placeholders
+    /// apart from the template's own text; in contents quotes, brackets and both cases betray a
+    /// template that escapes or changes them.
+    fn placeholder(kind: SlotKind, number: usize) -> String {
+        match kind {
+            SlotKind::Content => format!("\u{E0F0}\"<&'aZ {number}\u{E0F1}"),
+            SlotKind::CallName => format!("\u{E0F0}aZ {number}\u{E0F1}"),
+            SlotKind::CallArguments | SlotKind::Tool => format!("\u{E0F0}{number}\u{E0F1}"),
+        }
+    }
+
+    /// Where the text belongs. A JSON text is given to the template as a string and replaces it
+    /// with its quotes, which the template's `tojson` writes.
+    fn find(&self, number: usize, rendered: &str) -> Result<std::ops::Range<usize>, InferError> {
+        let mut placeholder = Self::placeholder(self.kind, number);
+        if matches!(self.kind, SlotKind::CallArguments | SlotKind::Tool) {
+            let quoted = format!("\"{placeholder}\"");
+            if rendered.contains(&quoted) {
+                placeholder = quoted;
+            }
+        }
+        let mut found = rendered.match_indices(&placeholder);
+        let (first, others) = (found.next(), found.count());
+        match first {
+            Some((start, _)) if others == 0 => Ok(start..start + placeholder.len()),
+            _ => {
+                let got = others + usize::from(first.is_some());
+                let what = match self.kind {
+                    SlotKind::Content => {
+                        return Err(InferError::TemplateContent { message: self.index, got });
+                    }
+                    SlotKind::CallName => "the name of tool call",
+                    SlotKind::CallArguments => "the arguments of tool call",
+                    SlotKind::Tool => "tool",
+                };
+                Err(InferError::TemplateTool { what, index: self.index, got })
+            }
+        }
     }
 }
 
@@ -211,8 +331,8 @@ fn defined(spelling: Option<&str>) -> Value {
 }
 
 /// A part of a rendered conversation.
-enum Part {
+enum Part<'t> {
     Template(String),
-    /// Index of the message whose content stands here.
-    Content(usize),
+    /// Text of others: it holds no control token, whatever it says.
+    Verbatim(&'t str),
 }

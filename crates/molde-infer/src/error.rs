@@ -258,6 +258,19 @@ pub enum InferError {
         /// How often it appears.
         got: usize,
     },
+    /// The chat template does not write tools, or calls of tools, exactly once and unchanged.
+    #[error(
+        "the model's chat template writes {what} {index} {got} times unchanged, expected once: the \
+         model was not made for tools"
+    )]
+    TemplateTool {
+        /// `tool`, `the name of tool call` or `the arguments of tool call`.
+        what: &'static str,
+        /// Which one, counted from 0.
+        index: usize,
+        /// How often it appears.
+        got: usize,
+    },
     /// There is no message, or nothing to read.
     #[error("the prompt has no tokens; give at least one message or token")]
     EmptyPrompt,

@@ -1,10 +1,10 @@
-//! The decoding loop: greedy, with or without a constraint.
+//! The decoding loop, with or without a constraint.
 
 use std::time::{Duration, Instant};
 
 use molde_vocab::{ConstraintError, TokenConstraint, TokenId, Vocabulary};
 
-use crate::sampler::greedy;
+use crate::sampler::{Sampler, Sampling, TokenScores, scores};
 use crate::{InferError, Interrupt, KvCache, Model, TextStream, Tokenizer};
 
 /// What to generate.
@@ -16,12 +16,23 @@ pub struct GenerateRequest {
     pub max_tokens: usize,
     /// When to stop early. Default: never.
     pub interrupt: Interrupt,
+    /// How tokens are chosen. Default: the most probable one.
+    pub sampling: Sampling,
+    /// How many rivals of each chosen token are scored, allowed ones and all; `None`, the default,
+    /// scores nothing. Costs a pass over the logits for each token that is not forced.
+    pub scores: Option<usize>,
 }
 
 impl GenerateRequest {
-    /// A request without an interrupt.
+    /// A request with the defaults.
     pub fn new(prompt: Vec<TokenId>, max_tokens: usize) -> Self {
-        Self { prompt, max_tokens, interrupt: Interrupt::default() }
+        Self {
+            prompt,
+            max_tokens,
+            interrupt: Interrupt::default(),
+            sampling: Sampling::default(),
+            scores: None,
+        }
     }
 }
 
@@ -38,6 +49,8 @@ pub struct TokenEvent<'a> {
     pub text: &'a str,
     /// Whether the constraint left no other token, so that the model was not asked.
     pub forced: bool,
+    /// How probable it was, if that was asked for and the model was asked.
+    pub scores: Option<&'a TokenScores>,
 }
 
 /// Why generation stopped.
@@ -100,13 +113,13 @@ pub struct Generation {
     pub timings: Timings,
 }
 
-/// Reads the prompt and writes tokens, the most probable one at a time, until the turn ends.
+/// Reads the prompt and writes tokens, one at a time, until the turn ends.
 ///
 /// The longest prefix of the prompt that `cache` already holds is not read again, and what else it
 /// holds is forgotten. Under a constraint every token is chosen among those in its mask; runs of
 /// forced tokens are read in one batch without asking the model; and the text is complete
 /// within `max_tokens`, unless the work is interrupted. Without one, every token that the
-/// tokenizer has can be chosen; padding ids never are. Equal logits are decided for the lowest id.
+/// tokenizer has can be chosen; padding ids never are.
 ///
 /// `on_token` is called once for each token of the output, in order.
 ///
@@ -151,6 +164,8 @@ pub fn generate(
         forced: 0,
         closed_by_budget: Vec::new(),
         timings: Timings::default(),
+        sampler: Sampler::new(&request.sampling),
+        scored: request.scores,
         on_token,
     };
 
@@ -185,7 +200,7 @@ pub fn generate(
             None => run.choose_freely(&logits)?,
         };
         match choice {
-            Choice::Token(token) => run.write(token, false),
+            Choice::Token(token, scores) => run.write(token, false, scores.as_ref()),
             Choice::End(end) => break end,
         }
     };
@@ -217,20 +232,24 @@ struct Run<'a> {
     forced: usize,
     closed_by_budget: Vec<usize>,
     timings: Timings,
+    sampler: Sampler,
+    /// [`GenerateRequest::scores`].
+    scored: Option<usize>,
     on_token: &'a mut dyn FnMut(TokenEvent<'_>),
 }
 
 enum Choice {
-    Token(TokenId),
+    Token(TokenId, Option<TokenScores>),
     End(End),
 }
 
 impl Run<'_> {
-    fn write(&mut self, token: TokenId, forced: bool) {
+    fn write(&mut self, token: TokenId, forced: bool, scores: Option<&TokenScores>) {
         let bytes = self.vocabulary.token_bytes(token).unwrap_or_default();
         let text = self.stream.push(bytes);
         let index = self.tokens.len();
-        (self.on_token)(TokenEvent { index, token, bytes, text: &text, forced });
+        (self.on_token)(TokenEvent { index, token, bytes, text: &text, forced, scores });
+        self.sampler.note(token);
         self.text.push_str(&text);
         self.tokens.push(token);
         self.unread.push(token);
@@ -253,7 +272,7 @@ impl Run<'_> {
                 break false;
             };
             constraint.accept(token)?;
-            self.write(token, true);
+            self.write(token, true, None);
         };
         self.timings.mask += started.elapsed();
         Ok(finished)
@@ -268,7 +287,7 @@ impl Run<'_> {
         let started = Instant::now();
         let nothing = InferError::Constraint(ConstraintError::NoTokenAllowed);
         let remaining = max_tokens - self.tokens.len();
-        let mut token = greedy(logits, constraint.mask()?.iter())?.ok_or(nothing)?;
+        let mut token = self.sampler.choose(logits, constraint.mask()?.iter())?.ok_or(nothing)?;
         if !self.vocabulary.is_end_of_turn(token) && !constraint.fits(token, remaining) {
             self.closed_by_budget.push(self.tokens.len());
             if remaining == 0 && constraint.is_complete() {
@@ -276,29 +295,48 @@ impl Run<'_> {
                 return Ok(Choice::End(End::ConstraintComplete));
             }
             let nothing = InferError::Constraint(ConstraintError::NoTokenAllowed);
-            token = greedy(logits, constraint.mask_within(remaining)?.iter())?.ok_or(nothing)?;
+            let mask = constraint.mask_within(remaining)?;
+            token = self.sampler.choose(logits, mask.iter())?.ok_or(nothing)?;
         }
+        self.timings.mask += started.elapsed();
+        let scored = match self.scored {
+            Some(count) => {
+                let mask = constraint.mask()?;
+                let is_allowed = |token| mask.contains(token);
+                Some(scores(logits, used(self.vocabulary), is_allowed, token, count)?)
+            }
+            None => None,
+        };
+        let started = Instant::now();
         constraint.accept(token)?;
         self.timings.mask += started.elapsed();
-        Ok(self.ended_or(token))
+        Ok(self.ended_or(token, scored))
     }
 
-    fn choose_freely(&self, logits: &[f32]) -> Result<Choice, InferError> {
+    fn choose_freely(&mut self, logits: &[f32]) -> Result<Choice, InferError> {
         let vocabulary = self.vocabulary;
-        let is_used = |&token: &TokenId| {
-            vocabulary.token_bytes(token).is_some() || vocabulary.is_control(token)
-        };
-        let candidates = (0..vocabulary.len() as TokenId).filter(is_used);
         // A tokenizer has a token for each byte, so there is a candidate.
-        let token = greedy(logits, candidates)?.ok_or(InferError::EmptyPrompt)?;
-        Ok(self.ended_or(token))
+        let token =
+            self.sampler.choose(logits, used(vocabulary))?.ok_or(InferError::EmptyPrompt)?;
+        let scored = self
+            .scored
+            .map(|count| scores(logits, used(vocabulary), |_| true, token, count))
+            .transpose()?;
+        Ok(self.ended_or(token, scored))
     }
 
-    fn ended_or(&self, token: TokenId) -> Choice {
+    fn ended_or(&self, token: TokenId, scores: Option<TokenScores>) -> Choice {
         if self.vocabulary.is_end_of_turn(token) {
             Choice::End(End::EndOfTurn)
         } else {
-            Choice::Token(token)
+            Choice::Token(token, scores)
         }
     }
+}
+
+/// The tokens that can be written: those with a text, and control tokens.
+fn used(vocabulary: &Vocabulary) -> impl Iterator<Item = TokenId> {
+    let is_used =
+        |&token: &TokenId| vocabulary.token_bytes(token).is_some() || vocabulary.is_control(token);
+    (0..vocabulary.len() as TokenId).filter(is_used)
 }

@@ -1,4 +1,4 @@
-//! Qwen2 on the CPU: model files in, greedy tokens out.
+//! Qwen2 on the CPU: model files in, tokens out.
 //!
 //! ```text
 //! GGUF file ──────────▶ ┐                 ┌─▶ Model ─────────┐
@@ -47,7 +47,7 @@ pub mod tiny;
 mod tokenizer;
 mod tokenizer_parts;
 
-pub use chat::{ChatTemplate, Message, Role, SpecialTokens};
+pub use chat::{ChatTemplate, Message, Role, SpecialTokens, ToolCall};
 pub use checkpoint::Precision;
 pub use config::ModelConfig;
 pub use error::InferError;
@@ -56,5 +56,6 @@ pub use interrupt::{CancelHandle, Interrupt};
 pub use kv_cache::KvCache;
 pub use load::LoadedModel;
 pub use model::{Model, ModelOptions};
+pub use sampler::{Candidate, Sampler, Sampling, TokenScores};
 pub use text_stream::TextStream;
 pub use tokenizer::Tokenizer;

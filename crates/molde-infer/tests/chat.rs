@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use molde_infer::tiny::{TinyDtype, TinyModel};
 use molde_infer::{
-    ChatTemplate, InferError, LoadedModel, Message, ModelOptions, SpecialTokens, Tokenizer,
+    ChatTemplate, InferError, LoadedModel, Message, ModelOptions, Role, SpecialTokens, Tokenizer,
+    ToolCall,
 };
 use support::{Random, tiny};
 
@@ -149,4 +150,59 @@ fn templates_that_cannot_be_used_safely_are_refused() {
     assert!(matches!(error, InferError::Template { .. }), "{error}");
     let error = with("x").unwrap().encode(&tokenizer, &[]).unwrap_err();
     assert!(matches!(error, InferError::EmptyPrompt), "{error}");
+}
+
+/// A conversation in which a tool was called, with one text wherever a user can put any.
+fn with_tools(text: &str) -> (Vec<Message>, Vec<String>) {
+    let call = ToolCall { name: "save".to_owned(), arguments: format!("{{\"a\": \"{text}\"}}") };
+    let messages = vec![
+        Message::system("s"),
+        Message::user("u"),
+        Message { tool_calls: vec![call], ..Message::assistant("") },
+        Message::new(Role::Tool, text),
+    ];
+    (messages, vec![format!("{{\"name\": \"save\", \"description\": \"{text}\"}}")])
+}
+
+#[test]
+fn tools_and_their_calls_are_written_as_the_template_does() {
+    let loaded = model();
+    let template = loaded.chat_template.as_ref().unwrap();
+    let (messages, tools) = with_tools("é");
+    let ids = template.encode_with_tools(&loaded.tokenizer, &messages, &tools).unwrap();
+    let expected = "<|im_start|>system\ns\n\nTools:\n{\"name\": \"save\", \"description\": \
+                    \"é\"}\n<|im_end|>\n<|im_start|>user\nu<|im_end|>\n<|im_start|>assistant\n\
+                    <tool_call>\n{\"name\": \"save\", \"arguments\": {\"a\": \"é\"}}\n\
+                    </tool_call>\n<|im_end|>\n<|im_start|>user\n<tool_response>\né\n\
+                    </tool_response><|im_end|>\n<|im_start|>assistant\n";
+    assert_eq!(ids, loaded.tokenizer.encode_with_control(expected).unwrap());
+}
+
+#[test]
+fn no_tool_call_or_result_can_open_or_close_a_turn() {
+    let loaded = model();
+    let template = loaded.chat_template.as_ref().unwrap();
+    let vocabulary = loaded.tokenizer.vocabulary();
+    let control = |text: &str| {
+        let (messages, tools) = with_tools(text);
+        let ids = template.encode_with_tools(&loaded.tokenizer, &messages, &tools).unwrap();
+        ids.into_iter().filter(|&id| vocabulary.is_control(id)).collect::<Vec<_>>()
+    };
+    let mut random = Random(5);
+    for round in 0..200 {
+        let text = random.hostile_text(1 + round % 8);
+        assert_eq!(control(&text), control("a"), "{text:?}");
+    }
+}
+
+#[test]
+fn a_template_without_tools_refuses_them() {
+    let loaded = model();
+    let source = "{% for message in messages %}{{ message.content }}{% endfor %}";
+    let template = ChatTemplate::new(source, SpecialTokens::default()).unwrap();
+    let (messages, tools) = with_tools("a");
+    for (messages, tools) in [(&messages[..], &[][..]), (&messages[..2], &tools[..])] {
+        let error = template.encode_with_tools(&loaded.tokenizer, messages, tools).unwrap_err();
+        assert!(matches!(error, InferError::TemplateTool { index: 0, got: 0, .. }), "{error}");
+    }
 }

@@ -76,7 +76,7 @@ fn messages(messages: &[MessageJson]) -> Vec<Message> {
     let role = |name: &str| {
         [Role::System, Role::User, Role::Assistant].into_iter().find(|r| r.name() == name).unwrap()
     };
-    let message = |m: &MessageJson| Message { role: role(&m.role), content: m.content.clone() };
+    let message = |m: &MessageJson| Message::new(role(&m.role), &m.content);
     messages.iter().map(message).collect()
 }
 

@@ -73,9 +73,8 @@ struct LocalPrefix {
 impl Prefix for LocalPrefix {
     fn generate(&self, job: Job<'_>) -> Result<Written, MoldeError> {
         let request = GenerateRequest {
-            prompt: job.prompt.to_vec(),
-            max_tokens: job.max_tokens,
             interrupt: job.control.interrupt.clone(),
+            ..GenerateRequest::new(job.prompt.to_vec(), job.max_tokens)
         };
         let generation = molde_infer::generate(
             &self.loaded.model,

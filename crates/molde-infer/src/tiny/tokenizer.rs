@@ -19,18 +19,43 @@ precio del petróleo baje. La previsión para el próximo trimestre está entre 
 You are a helpful assistant. Read the text and answer with one JSON object, nothing else.
 "#;
 
-/// What the tiny model's conversations look like: Qwen's format, without tools.
-pub(super) const CHAT_TEMPLATE: &str = "\
-{%- if messages[0].role != 'system' %}
-    {{- '<|im_start|>system\\nYou are a tiny model.<|im_end|>\\n' }}
+/// What the tiny model's conversations look like: Qwen's format.
+pub(super) const CHAT_TEMPLATE: &str = r#"
+{%- if tools %}
+    {{- '<|im_start|>system\n' }}
+    {%- if messages[0].role == 'system' %}
+        {{- messages[0].content }}
+    {%- else %}
+        {{- 'You are a tiny model.' }}
+    {%- endif %}
+    {{- '\n\nTools:\n' }}
+    {%- for tool in tools %}
+        {{- tool | tojson }}
+        {{- '\n' }}
+    {%- endfor %}
+    {{- '<|im_end|>\n' }}
+{%- elif messages[0].role != 'system' %}
+    {{- '<|im_start|>system\nYou are a tiny model.<|im_end|>\n' }}
 {%- endif %}
 {%- for message in messages %}
-    {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+    {%- if message.role == 'tool' %}
+        {{- '<|im_start|>user\n<tool_response>\n' + message.content + '\n</tool_response><|im_end|>\n' }}
+    {%- elif message.tool_calls %}
+        {{- '<|im_start|>assistant\n' + message.content }}
+        {%- for call in message.tool_calls %}
+            {{- '<tool_call>\n{"name": "' + call.function.name + '", "arguments": ' }}
+            {{- call.function.arguments | tojson }}
+            {{- '}\n</tool_call>\n' }}
+        {%- endfor %}
+        {{- '<|im_end|>\n' }}
+    {%- elif message.role != 'system' or not loop.first or not tools %}
+        {{- '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}
+    {%- endif %}
 {%- endfor %}
 {%- if add_generation_prompt %}
-    {{- '<|im_start|>assistant\\n' }}
+    {{- '<|im_start|>assistant\n' }}
 {%- endif %}
-";
+"#;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {

@@ -218,7 +218,7 @@ impl Prefix for FakePrefix {
             let bytes = vocabulary.token_bytes(token).unwrap_or_default();
             chooser.bytes.extend_from_slice(bytes);
             let text = stream.push(bytes);
-            (job.on_token)(TokenEvent { index, token, bytes, text: &text, forced });
+            (job.on_token)(TokenEvent { index, token, bytes, text: &text, forced, scores: None });
             index += 1;
             written.usage.output_tokens += 1;
             written.usage.forced_tokens += usize::from(forced);
