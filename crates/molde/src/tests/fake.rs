@@ -127,7 +127,7 @@ impl Backend for Arc<Fake> {
         for message in messages {
             tokens.push(self.control(match message.role {
                 Role::System => SYSTEM,
-                Role::User => USER,
+                Role::User | Role::Tool => USER,
                 Role::Assistant => ANSWER,
             }));
             tokens.extend(self.tokenizer.segment(&message.content));
