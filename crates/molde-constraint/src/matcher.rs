@@ -29,7 +29,10 @@ pub struct Matcher<A> {
     current: Option<Arc<TokenMask>>,
     /// The last mask within a budget.
     within: TokenMask,
+    /// Tokens of the current position that could not be decided, once its mask was asked for.
     undecided: u64,
+    /// The same of all positions up to each text token that was accepted.
+    undecided_before: Vec<u64>,
 }
 
 impl<A: ByteAutomaton> Matcher<A> {
@@ -49,6 +52,7 @@ impl<A: ByteAutomaton> Matcher<A> {
             current: None,
             within,
             undecided: 0,
+            undecided_before: Vec::new(),
         }
     }
 
@@ -61,6 +65,7 @@ impl<A: ByteAutomaton> Matcher<A> {
         self.ended = false;
         self.current = None;
         self.undecided = 0;
+        self.undecided_before.clear();
     }
 
     /// The automaton.
@@ -156,7 +161,7 @@ impl<A: ByteAutomaton> Matcher<A> {
         if self.current.is_none() && !self.ended {
             self.table.enforce_limits(&mut self.history);
             let found = self.table.mask(self.state());
-            self.undecided += u64::from(found.undecided);
+            self.undecided = u64::from(found.undecided);
             self.current = Some(found.mask);
         }
         self.current.get_or_insert_with(|| Arc::new(TokenMask::new(self.table.vocabulary.len())))
@@ -229,6 +234,9 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
                 }
                 self.text_ends.push(self.text.len());
                 self.history.push(after);
+                let undecided = TokenConstraint::undecided(self);
+                self.undecided_before.push(undecided);
+                self.undecided = 0;
             }
             Some(Step::Dead { byte_offset } | Step::Undecided { byte_offset }) => {
                 return Err(ConstraintError::TokenNotAllowed { token, byte_offset });
@@ -251,6 +259,8 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
             let kept = accepted - tokens;
             self.history.truncate(kept + 1);
             self.text_ends.truncate(kept);
+            self.undecided_before.truncate(kept);
+            self.undecided = 0;
             self.text.truncate(self.text_ends.last().copied().unwrap_or(0));
             self.ended = false;
             self.current = None;
@@ -271,6 +281,6 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
     }
 
     fn undecided(&self) -> u64 {
-        self.undecided
+        self.undecided_before.last().unwrap_or(&0) + self.undecided
     }
 }

@@ -196,6 +196,12 @@ fn undecided_successors_are_masked_out_and_counted_once_a_position() {
             assert_eq!(tokens_of(&mut matcher), expected);
             matcher.forced();
             assert_eq!(matcher.undecided(), expected_count);
+            // What was only tried does not count, and nothing counts twice.
+            matcher.accept(expected[0]).unwrap();
+            tokens_of(&mut matcher);
+            matcher.rollback(1).unwrap();
+            assert_eq!(tokens_of(&mut matcher), expected);
+            assert_eq!(matcher.undecided(), expected_count);
             for token in 0..vocabulary.len() as TokenId {
                 if let Explanation::Undecided { byte_offset, .. } = matcher.explain(token) {
                     assert_eq!(vocabulary.token_bytes(token).unwrap()[byte_offset], b'[');
