@@ -326,6 +326,21 @@ pub enum InferError {
         /// Index of the first such token in the call.
         position: usize,
     },
+    /// A step that several sequences shared failed; which of them it was cannot be told.
+    #[error("a step of the model failed: {source}")]
+    StepFailed {
+        /// What the step said.
+        source: std::sync::Arc<InferError>,
+    },
+    /// The thread that runs the model has stopped.
+    #[error("the thread that runs the model has stopped; start another scheduler")]
+    Stopped,
+    /// The thread that runs the model could not be started.
+    #[error("cannot start the thread that runs the model: {source}")]
+    Thread {
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// The constraint could not go on.
     #[error(transparent)]
     Constraint(#[from] ConstraintError),

@@ -61,7 +61,7 @@ impl KvCache {
     /// memory is reserved when the first token is read.
     pub fn new(config: &ModelConfig, capacity_tokens: usize) -> Self {
         Self {
-            tokens: Vec::new(),
+            tokens: Vec::with_capacity(capacity_tokens.min(config.context_tokens)),
             shape: Shape::of(config),
             capacity_tokens: capacity_tokens.min(config.context_tokens),
             layers: Layers::Unused,
@@ -81,6 +81,32 @@ impl KvCache {
     /// The tokens read, in order.
     pub fn tokens(&self) -> &[TokenId] {
         &self.tokens
+    }
+
+    /// A copy of the first `tokens` tokens, or of all if there are fewer, with room for
+    /// `capacity_tokens` in total. Copies 24,576 bytes a token for the 0.5B models.
+    #[must_use]
+    pub fn prefix(&self, tokens: usize, capacity_tokens: usize) -> Self {
+        let tokens = tokens.min(self.len());
+        let values = tokens * self.shape.key_value_heads * self.shape.head_size;
+        let layers = match &self.layers {
+            _ if tokens == 0 => Layers::Unused,
+            Layers::Unused => Layers::Unused,
+            Layers::Exact(layers) => {
+                let copy = |layer: &ExactLayer| ExactLayer {
+                    keys: layer.keys[..values].to_vec(),
+                    values: layer.values[..values].to_vec(),
+                };
+                Layers::Exact(layers.iter().map(copy).collect())
+            }
+            Layers::Native(layers) => {
+                let copy = |layer: &KvLayer<f32>| layer.prefix(tokens, capacity_tokens);
+                Layers::Native(layers.iter().map(copy).collect())
+            }
+        };
+        let mut copied = Vec::with_capacity(capacity_tokens.max(tokens));
+        copied.extend_from_slice(&self.tokens[..tokens]);
+        Self { tokens: copied, shape: self.shape, capacity_tokens, layers }
     }
 
     /// Forgets all but the first `tokens` tokens. Keeps the memory.
@@ -161,6 +187,14 @@ impl KvCache {
         match self.layers {
             Layers::Native(ref mut layers) => Ok(layers),
             _ => Err(self.mismatch(Shape::of(config), Some("native"))),
+        }
+    }
+
+    /// One layer of a cache that a model in native arithmetic has read.
+    pub(crate) fn native_layer(&self, index: usize) -> Option<&KvLayer<f32>> {
+        match &self.layers {
+            Layers::Native(layers) => layers.get(index),
+            _ => None,
         }
     }
 

@@ -23,12 +23,15 @@
 //! JSON, schemas, prompts, downloads. A constraint is only a
 //! [`TokenConstraint`](molde_vocab::TokenConstraint).
 
+mod batch;
 mod byte_level;
 mod chat;
 mod checkpoint;
 mod config;
+mod draft;
 mod error;
 mod exact;
+mod feed;
 mod generate;
 mod gguf;
 mod gguf_checkpoint;
@@ -39,23 +42,29 @@ mod mmap;
 mod model;
 mod native;
 mod network;
+mod prefix_cache;
 mod safetensors_checkpoint;
 mod sampler;
+mod scheduler;
+mod sequence;
 mod text_stream;
 #[cfg(any(test, feature = "test-models"))]
 pub mod tiny;
 mod tokenizer;
 mod tokenizer_parts;
 
+pub use batch::{Batch, BatchOptions, SequenceEvent, SequenceListener};
 pub use chat::{ChatTemplate, Message, Role, SpecialTokens, ToolCall};
 pub use checkpoint::Precision;
 pub use config::ModelConfig;
 pub use error::InferError;
+pub use feed::{Feed, Workspace};
 pub use generate::{End, GenerateRequest, Generation, Timings, TokenEvent, Usage, generate};
 pub use interrupt::{CancelHandle, Interrupt};
 pub use kv_cache::KvCache;
 pub use load::LoadedModel;
 pub use model::{Model, ModelOptions};
 pub use sampler::{Candidate, Sampler, Sampling, TokenScores};
+pub use scheduler::Scheduler;
 pub use text_stream::TextStream;
 pub use tokenizer::Tokenizer;

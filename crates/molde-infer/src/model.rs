@@ -2,14 +2,16 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use molde_vocab::TokenId;
 use rayon::ThreadPool;
 
 use crate::checkpoint::Checkpoint;
 use crate::exact::ExactNetwork;
+use crate::feed::{Feed, Logits, Want, Workspace};
 use crate::native::NativeNetwork;
-use crate::network::{Network, Pass};
+use crate::network::Network;
 use crate::{InferError, Interrupt, KvCache, ModelConfig, Precision};
 
 /// How a model is loaded and run.
@@ -116,6 +118,98 @@ impl Model {
         self.network.bytes()
     }
 
+    /// Heap bytes of the output head, which may be the embedding table: the part of
+    /// [`memory_usage`](Self::memory_usage) that a step reads only if it wants all logits.
+    pub fn head_memory_usage(&self) -> usize {
+        self.network.head_bytes()
+    }
+
+    /// Tokens read at once while a prompt is read.
+    pub fn prefill_chunk_tokens(&self) -> usize {
+        self.prefill_chunk_tokens
+    }
+
+    /// Buffers for [`step`](Self::step), large enough for a chunk of a prompt.
+    pub fn new_workspace(&self) -> Workspace {
+        Workspace {
+            scratch: self.network.new_scratch(self.prefill_chunk_tokens),
+            logits: Logits::default(),
+            head_time: Duration::ZERO,
+        }
+    }
+
+    /// Reads the tokens of every feed after those in its cache, all in one pass over the weights,
+    /// and computes the logits that the feeds want: see [`Workspace::logits`]. Feeds without
+    /// tokens are left alone.
+    ///
+    /// Under [`Precision::Native`](crate::Precision::Native) what is computed for a feed does not
+    /// depend on the others.
+    ///
+    /// # Errors
+    /// [`InferError::TokenOutOfRange`], [`InferError::ContextOverflow`],
+    /// [`InferError::CacheMismatch`], and [`InferError::EmptyPrompt`] for a feed that wants more
+    /// logits than it has tokens: no cache has changed. [`InferError::NotFinite`] for damaged weights.
+    ///
+    /// # Complexity
+    /// One pass over the weights of the layers, and over those of the head that are wanted.
+    /// Nothing is allocated that the workspace and the caches have room for.
+    pub fn step(&self, feeds: &mut [Feed], work: &mut Workspace) -> Result<(), InferError> {
+        for feed in feeds.iter() {
+            self.check(feed)?;
+        }
+        self.pool.install(|| {
+            if let Err(error) = self.network.read(feeds, &mut work.scratch) {
+                // Layers that already have the tokens lose them again.
+                for feed in feeds.iter_mut() {
+                    feed.cache.truncate(feed.cache.len());
+                }
+                return Err(error);
+            }
+            for feed in feeds.iter_mut() {
+                feed.cache.commit(&feed.tokens);
+            }
+            work.logits.clear();
+            let started = Instant::now();
+            let is_wanted = |feed: &Feed| feed.wants.iter().any(|want| *want != Want::Nothing);
+            let outcome = if feeds.iter().any(is_wanted) {
+                self.network.logits(feeds, &mut work.scratch, &mut work.logits)
+            } else {
+                Ok(())
+            };
+            work.head_time = started.elapsed();
+            outcome
+        })
+    }
+
+    fn check(&self, feed: &Feed) -> Result<(), InferError> {
+        if feed.wants.len() > feed.tokens.len() {
+            return Err(InferError::EmptyPrompt);
+        }
+        feed.cache.check(&self.config)?;
+        let vocabulary = self.vocabulary_len;
+        let wanted = feed.wants.iter().filter_map(|want| match want {
+            Want::Rows(range) => Some(feed.rows(range)),
+            Want::Nothing | Want::All => None,
+        });
+        let mut tokens = feed.tokens.iter().chain(wanted.flatten());
+        if let Some(&token) = tokens.find(|&&token| token as usize >= vocabulary) {
+            return Err(InferError::TokenOutOfRange { token, vocabulary });
+        }
+        self.check_context(feed.cache.len().saturating_add(feed.tokens.len()))
+    }
+
+    fn check_context(&self, total: usize) -> Result<(), InferError> {
+        let context_tokens = self.config.context_tokens;
+        if total > context_tokens {
+            return Err(InferError::ContextOverflow {
+                prompt_tokens: total,
+                max_tokens: 0,
+                context_tokens,
+            });
+        }
+        Ok(())
+    }
+
     /// Reads `tokens` after those in the cache and returns the logits that follow the last one:
     /// [`vocabulary_len`](Self::vocabulary_len) of them.
     ///
@@ -127,29 +221,13 @@ impl Model {
     /// # Complexity
     /// One pass over the weights for every
     /// [`prefill_chunk_tokens`](ModelOptions::prefill_chunk_tokens) tokens; attention grows with
-    /// the product of new and visible tokens.
+    /// the product of new and visible tokens. Allocates buffers: see [`step`](Self::step).
     pub fn forward(&self, tokens: &[TokenId], cache: &mut KvCache) -> Result<Vec<f32>, InferError> {
-        self.forward_unless(tokens, cache, &Interrupt::default())
-    }
-
-    /// Like [`forward`](Self::forward), and stops between chunks if `interrupt` says so. The
-    /// cache then holds the chunks that were read, and nothing of the others.
-    ///
-    /// # Errors
-    /// Those of [`forward`](Self::forward), [`InferError::Cancelled`] and
-    /// [`InferError::DeadlineExceeded`].
-    pub fn forward_unless(
-        &self,
-        tokens: &[TokenId],
-        cache: &mut KvCache,
-        interrupt: &Interrupt,
-    ) -> Result<Vec<f32>, InferError> {
+        let mut logits = Vec::new();
         let last = tokens.len().saturating_sub(1);
-        self.pool.install(|| {
-            let mut pass = self.pass(tokens);
-            self.read(tokens, cache, interrupt, &mut *pass, |_, _| Ok(()))?;
-            pass.logits(1).map_err(|error| from_token(last, error))
-        })
+        let wants = |index| index == last;
+        self.read(tokens, cache, &Interrupt::default(), wants, |after| logits = after.to_vec())?;
+        Ok(logits)
     }
 
     /// Like [`forward`](Self::forward), and returns the logits after every token: one vector a
@@ -162,73 +240,73 @@ impl Model {
         tokens: &[TokenId],
         cache: &mut KvCache,
     ) -> Result<Vec<Vec<f32>>, InferError> {
-        self.pool.install(|| {
-            let mut all = Vec::with_capacity(tokens.len());
-            let mut pass = self.pass(tokens);
-            self.read(tokens, cache, &Interrupt::default(), &mut *pass, |pass, count| {
-                let logits = pass.logits(count).map_err(|error| from_token(all.len(), error))?;
-                all.extend(logits.chunks_exact(self.vocabulary_len).map(<[f32]>::to_vec));
-                Ok(())
-            })?;
-            Ok(all)
-        })
+        let mut all = Vec::with_capacity(tokens.len());
+        let emit = |after: &[f32]| all.push(after.to_vec());
+        self.read(tokens, cache, &Interrupt::default(), |_| true, emit)?;
+        Ok(all)
     }
 
     /// Reads `tokens` after those in the cache, without computing logits: to prepare a prefix
-    /// that several sequences share.
+    /// that several sequences share. Stops between chunks if `interrupt` says so: the cache then
+    /// holds the chunks that were read, and nothing of the others.
     ///
     /// # Errors
-    /// Those of [`forward_unless`](Self::forward_unless).
+    /// Those of [`forward`](Self::forward), [`InferError::Cancelled`] and
+    /// [`InferError::DeadlineExceeded`].
     pub fn prefill(
         &self,
         tokens: &[TokenId],
         cache: &mut KvCache,
         interrupt: &Interrupt,
     ) -> Result<(), InferError> {
-        self.pool
-            .install(|| self.read(tokens, cache, interrupt, &mut *self.pass(tokens), |_, _| Ok(())))
+        self.read(tokens, cache, interrupt, |_| false, |_| {})
     }
 
-    fn pass(&self, tokens: &[TokenId]) -> Box<dyn Pass + '_> {
-        self.network.pass(self.prefill_chunk_tokens.min(tokens.len()))
-    }
-
-    /// Passes the tokens through `pass` in chunks; after each `emit` is called with its length.
+    /// Reads the tokens in chunks, and emits all logits after those whose index is wanted.
     fn read(
         &self,
         tokens: &[TokenId],
         cache: &mut KvCache,
         interrupt: &Interrupt,
-        pass: &mut dyn Pass,
-        mut emit: impl FnMut(&mut dyn Pass, usize) -> Result<(), InferError>,
+        wants: impl Fn(usize) -> bool,
+        mut emit: impl FnMut(&[f32]),
     ) -> Result<(), InferError> {
         if tokens.is_empty() {
             return Err(InferError::EmptyPrompt);
         }
+        // Before anything is read: all of it fits, and all of it is tokens.
         cache.check(&self.config)?;
+        self.check_context(cache.len().saturating_add(tokens.len()))?;
         let vocabulary = self.vocabulary_len;
         if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
             return Err(InferError::TokenOutOfRange { token, vocabulary });
         }
-        let total = cache.len().saturating_add(tokens.len());
-        if total > self.config.context_tokens {
-            return Err(InferError::ContextOverflow {
-                prompt_tokens: total,
-                max_tokens: 0,
-                context_tokens: self.config.context_tokens,
-            });
-        }
-        for chunk in tokens.chunks(self.prefill_chunk_tokens) {
+        let chunk = self.prefill_chunk_tokens.min(tokens.len());
+        let mut work = Workspace {
+            scratch: self.network.new_scratch(chunk),
+            logits: Logits::default(),
+            head_time: Duration::ZERO,
+        };
+        let borrowed = std::mem::replace(cache, KvCache::new(&self.config, 0));
+        let mut feed = [Feed::new(borrowed)];
+        let mut chunks = tokens.chunks(chunk).enumerate();
+        let outcome = chunks.try_for_each(|(index, tokens)| {
             interrupt.check()?;
-            if let Err(error) = pass.read(chunk, cache) {
-                // Layers that already have the chunk lose it again.
-                cache.truncate(cache.len());
-                return Err(error);
+            let first = index * chunk;
+            let [one] = &mut feed;
+            one.clear();
+            one.push(tokens);
+            // A step wants logits after its last tokens.
+            if let Some(start) = (0..tokens.len()).find(|&token| wants(first + token)) {
+                (start..tokens.len()).for_each(|_| one.want_all());
             }
-            cache.commit(chunk);
-            emit(pass, chunk.len())?;
-        }
-        Ok(())
+            self.step(&mut feed, &mut work).map_err(|error| from_token(first, error))?;
+            (0..feed[0].wants()).for_each(|want| emit(work.logits(0, want)));
+            Ok(())
+        });
+        let [feed] = feed;
+        *cache = feed.cache;
+        outcome
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use molde_vocab::TokenId;
+use molde_kernels::Kernels;
+use molde_vocab::{TokenId, TokenMask};
 
 use crate::InferError;
 
@@ -46,6 +47,29 @@ impl Default for Sampling {
     }
 }
 
+/// Logits of all tokens, or of some.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Logits<'a> {
+    /// Of every token, by id.
+    All(&'a [f32]),
+    /// Of the listed tokens, which ascend.
+    Rows { tokens: &'a [TokenId], logits: &'a [f32] },
+}
+
+impl Logits<'_> {
+    fn of(&self, token: TokenId) -> Result<f32, InferError> {
+        let (logit, vocabulary) = match self {
+            Self::All(logits) => return logit_of(logits, token),
+            Self::Rows { tokens, logits } => {
+                let index = tokens.binary_search(&token).ok();
+                (index.and_then(|index| logits.get(index)), tokens.len())
+            }
+        };
+        let &logit = logit.ok_or(InferError::TokenOutOfRange { token, vocabulary })?;
+        if logit.is_nan() { Err(InferError::NotANumber { token }) } else { Ok(logit) }
+    }
+}
+
 /// The choices of one sequence: settings, random numbers, and what was written.
 #[derive(Debug, Clone)]
 pub struct Sampler {
@@ -54,6 +78,7 @@ pub struct Sampler {
     bias: BTreeMap<TokenId, f32>,
     /// How often each token was written. Kept only where a penalty asks for it.
     written: BTreeMap<TokenId, u32>,
+    kernels: Kernels,
 }
 
 impl Sampler {
@@ -67,8 +92,41 @@ impl Sampler {
             random: SplitMix64(settings.seed),
             bias,
             written: BTreeMap::new(),
+            kernels: Kernels::detect(),
             settings: settings.clone(),
         }
+    }
+
+    /// Whether the same logits and the same text before always give the same token.
+    pub(crate) fn is_greedy(&self) -> bool {
+        self.settings.temperature == 0.0
+    }
+
+    /// As [`choose`](Self::choose), among the tokens of a mask.
+    pub(crate) fn choose_allowed(
+        &mut self,
+        logits: Logits<'_>,
+        allowed: &TokenMask,
+    ) -> Result<Option<TokenId>, InferError> {
+        if self.is_greedy()
+            && self.bias.is_empty()
+            && self.written.is_empty()
+            && let (Logits::All(values), Some(words)) = (logits, allowed.words())
+            && let Some(token) = self.largest(values, words)
+        {
+            return Ok(Some(token));
+        }
+        self.choose_from(logits, allowed)
+    }
+
+    /// The largest of many logits, if all are numbers.
+    fn largest(&self, values: &[f32], words: &[u64]) -> Option<TokenId> {
+        // Undefined if any logit is: whether that one is allowed, the slow way finds out.
+        if self.kernels.dot(values, values).ok()?.is_nan() {
+            return None;
+        }
+        let index = self.kernels.argmax(values, Some(words)).ok()??;
+        TokenId::try_from(index).ok()
     }
 
     /// Notes that `token` has been written, forced or chosen.
@@ -92,6 +150,14 @@ impl Sampler {
         logits: &[f32],
         candidates: impl IntoIterator<Item = TokenId>,
     ) -> Result<Option<TokenId>, InferError> {
+        self.choose_from(Logits::All(logits), candidates)
+    }
+
+    fn choose_from(
+        &mut self,
+        logits: Logits<'_>,
+        candidates: impl IntoIterator<Item = TokenId>,
+    ) -> Result<Option<TokenId>, InferError> {
         if self.settings.temperature == 0.0 {
             if self.bias.is_empty() && self.written.is_empty() {
                 return greedy(logits, candidates);
@@ -106,8 +172,8 @@ impl Sampler {
     }
 
     /// A candidate with its logit after bias and penalties.
-    fn weighed(&self, logits: &[f32], token: TokenId) -> Result<(TokenId, f32), InferError> {
-        let mut logit = logit_of(logits, token)?;
+    fn weighed(&self, logits: Logits<'_>, token: TokenId) -> Result<(TokenId, f32), InferError> {
+        let mut logit = logits.of(token)?;
         if let Some(bias) = self.bias.get(&token) {
             logit += bias;
         }
@@ -270,11 +336,11 @@ fn logit_of(logits: &[f32], token: TokenId) -> Result<f32, InferError> {
 ///
 /// `candidates` are ascending. Only their logits are looked at: whoever applies a mask passes its
 /// tokens, so what is masked out can never win.
-pub(crate) fn greedy(
-    logits: &[f32],
+fn greedy(
+    logits: Logits<'_>,
     candidates: impl IntoIterator<Item = TokenId>,
 ) -> Result<Option<TokenId>, InferError> {
-    best(candidates.into_iter().map(|token| Ok((token, logit_of(logits, token)?))))
+    best(candidates.into_iter().map(|token| Ok((token, logits.of(token)?))))
 }
 
 fn best(
@@ -310,30 +376,67 @@ impl SplitMix64 {
 mod tests {
     use super::*;
 
+    const VOCABULARY: usize = 5000;
+
+    fn mask(tokens: impl IntoIterator<Item = TokenId>) -> TokenMask {
+        TokenMask::from_tokens(VOCABULARY, tokens)
+    }
+
+    fn choose(logits: &[f32], allowed: &TokenMask) -> Result<Option<TokenId>, InferError> {
+        Sampler::new(&Sampling::default()).choose_allowed(Logits::All(logits), allowed)
+    }
+
     #[test]
     fn takes_the_lowest_id_of_equal_logits() {
-        let logits = [0.5, 2.0, 2.0, 1.0];
-        assert_eq!(greedy(&logits, 0..4).unwrap(), Some(1));
-        assert_eq!(greedy(&logits, [2, 3]).unwrap(), Some(2));
+        let mut logits = vec![0.5; VOCABULARY];
+        (logits[2100], logits[3000]) = (2.0, 2.0);
+        assert_eq!(choose(&logits, &mask(0..5000)).unwrap(), Some(2100));
+        assert_eq!(choose(&logits, &mask(2101..5000)).unwrap(), Some(3000));
+        assert_eq!(choose(&logits, &mask([3000, 2100, 7])).unwrap(), Some(2100));
+        assert_eq!(choose(&logits, &mask([9, 8])).unwrap(), Some(8));
     }
 
     #[test]
     fn ignores_what_is_not_a_candidate_even_if_it_is_not_a_number() {
-        let logits = [f32::NAN, f32::INFINITY, -1.0, f32::NEG_INFINITY];
-        assert_eq!(greedy(&logits, [2, 3]).unwrap(), Some(2));
-        assert_eq!(greedy(&logits, [3]).unwrap(), Some(3));
-        assert_eq!(greedy(&logits, []).unwrap(), None);
-        let error = greedy(&logits, [0, 2]).unwrap_err();
-        assert!(matches!(error, InferError::NotANumber { token: 0 }), "{error}");
+        let mut logits = vec![f32::NEG_INFINITY; VOCABULARY];
+        (logits[0], logits[1], logits[2], logits[3]) = (f32::NAN, f32::INFINITY, -1.0, -2.0);
+        assert_eq!(choose(&logits, &mask([2, 3])).unwrap(), Some(2));
+        assert_eq!(choose(&logits, &mask(2..5000)).unwrap(), Some(2));
+        assert_eq!(choose(&logits, &mask(3000..3003)).unwrap(), Some(3000));
+        assert_eq!(choose(&logits, &mask([])).unwrap(), None);
+        for allowed in [mask([0, 2]), mask(0..5000)] {
+            let error = choose(&logits, &allowed).unwrap_err();
+            assert!(matches!(error, InferError::NotANumber { token: 0 }), "{error}");
+        }
     }
 
     #[test]
     fn refuses_a_candidate_without_a_logit() {
-        let error = greedy(&[1.0], [1]).unwrap_err();
-        assert!(
-            matches!(error, InferError::TokenOutOfRange { token: 1, vocabulary: 1 }),
-            "{error}"
-        );
+        let expected = |error| matches!(error, InferError::TokenOutOfRange { token: 1, .. });
+        assert!(expected(choose(&[1.0], &mask([1])).unwrap_err()));
+        let rows = Logits::Rows { tokens: &[0, 2], logits: &[0.0, 0.0] };
+        let mut sampler = Sampler::new(&Sampling::default());
+        assert!(expected(sampler.choose_allowed(rows, &mask([1])).unwrap_err()));
+    }
+
+    #[test]
+    fn rows_and_all_logits_give_the_same_token() {
+        let tokens = [3, 9, 700, 701];
+        let mut logits = vec![9.0; VOCABULARY];
+        let mut random = SplitMix64(1);
+        for seed in 0..50 {
+            let some: Vec<f32> = tokens.map(|_| random.next_unit() as f32).to_vec();
+            for (&token, &logit) in tokens.iter().zip(&some) {
+                logits[token as usize] = logit;
+            }
+            let rows = Logits::Rows { tokens: &tokens, logits: &some };
+            let drawing = Sampling { temperature: 0.7, seed, ..Sampling::default() };
+            for sampling in [Sampling::default(), drawing] {
+                let pick =
+                    |logits| Sampler::new(&sampling).choose_allowed(logits, &mask(tokens)).unwrap();
+                assert_eq!(pick(rows), pick(Logits::All(&logits)));
+            }
+        }
     }
 
     /// How often each of four candidates is drawn, in 20,000 draws.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use molde_vocab::{Segmenter, TokenEntry, TokenId, Vocabulary};
+use molde_vocab::{Segmenter, TokenEntry, TokenId, TokenMask, Vocabulary};
 use tokenizers::models::bpe::{BPE, Vocab};
 use tokenizers::normalizers::unicode::NFC;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -32,6 +32,7 @@ pub struct Tokenizer {
     /// Spelling to id of every control token.
     control: BTreeMap<String, TokenId>,
     vocabulary: Arc<Vocabulary>,
+    used: TokenMask,
 }
 
 impl Tokenizer {
@@ -80,7 +81,17 @@ impl Tokenizer {
         let segmenter: Arc<dyn Segmenter> = text.clone();
         let vocabulary = Vocabulary::new(entries, end_of_turn, Some(segmenter))
             .map_err(|source| InferError::Vocabulary { path: path.to_owned(), source })?;
-        Ok(Self { text, control, vocabulary: Arc::new(vocabulary) })
+        let is_used = |&token: &TokenId| {
+            vocabulary.token_bytes(token).is_some() || vocabulary.is_control(token)
+        };
+        let ids = (0..vocabulary.len() as TokenId).filter(is_used);
+        let used = TokenMask::from_tokens(vocabulary.len(), ids);
+        Ok(Self { text, control, vocabulary: Arc::new(vocabulary), used })
+    }
+
+    /// The tokens that there are, text and control: ids in gaps of the vocabulary are left out.
+    pub(crate) const fn used_tokens(&self) -> &TokenMask {
+        &self.used
     }
 
     /// The tokens of a text, none of them a control token: `<|im_end|>` in `text` is read as the

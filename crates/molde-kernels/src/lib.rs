@@ -56,7 +56,7 @@ mod ops;
 mod weights;
 
 pub use activations::QuantizedRows;
-pub use attention::{CacheElement, KvLayer};
+pub use attention::{CacheElement, KvLayer, QueryPlace};
 pub use error::KernelError;
 pub use isa::{Isa, Kernels};
 pub use matmul::Product;

@@ -4,7 +4,9 @@
 mod common;
 
 use common::{Random, all_kernels, bits, pool};
-use molde_kernels::{CacheElement, KernelError, Kernels, KvLayer, RotaryEmbedding, Rotations};
+use molde_kernels::{
+    CacheElement, KernelError, Kernels, KvLayer, QueryPlace, RotaryEmbedding, Rotations,
+};
 
 /// Runs on every instruction set, asserts equal bits, returns the result.
 fn on_all(run: impl Fn(Kernels) -> Vec<f32>) -> Vec<f32> {
@@ -22,6 +24,11 @@ fn close(got: f32, exact: f64, tolerance: f64) {
         (f64::from(got) - exact).abs() <= tolerance,
         "{got}, expected {exact} within {tolerance:e}"
     );
+}
+
+/// The places of some consecutive tokens of one sequence.
+fn places(sequence: usize, positions: std::ops::Range<usize>) -> Vec<QueryPlace> {
+    positions.map(|position| QueryPlace { sequence, positions: position + 1 }).collect()
 }
 
 const LENGTHS: [usize; 8] = [1, 15, 16, 17, 64, 100, 896, 4864];
@@ -167,7 +174,7 @@ fn rope_turns_each_pair_by_its_angle() {
             let values = random.normals(tokens * heads * head_dim);
             let got = on_all(|kernels| {
                 let (mut values, mut rotations) = (values.clone(), Rotations::default());
-                embedding.rotations(first, tokens, &mut rotations);
+                embedding.rotations(first..first + tokens, &mut rotations);
                 kernels.rope(&rotations, heads, &mut values).unwrap();
                 values
             });
@@ -242,8 +249,17 @@ impl Attention {
                 &self.queries[start * query..end * query],
                 &mut output[start * query..end * query],
             );
+            let (pool, cache) = (pool(threads), &cache);
             kernels
-                .attention(&pool(threads), queries, self.heads, &cache, self.scale(), output)
+                .attention(
+                    &pool,
+                    queries,
+                    self.heads,
+                    &places(0, start..end),
+                    |_| Some(cache),
+                    self.scale(),
+                    output,
+                )
                 .unwrap();
             start = end;
         }
@@ -313,6 +329,36 @@ fn attention_has_the_same_bits_in_any_portions_on_any_number_of_threads() {
 }
 
 #[test]
+fn attention_of_several_sequences_at_once_has_the_bits_of_each_alone() {
+    let mut random = Random(10);
+    let lengths = [70, 1, 33];
+    let cases = lengths.map(|tokens| Attention::random(&mut random, tokens, 6, 2, 32));
+    let (query, kernels, pool) = (6 * 32, Kernels::detect(), pool(2));
+    let mut expected = Vec::new();
+    let (mut queries, mut at) = (Vec::new(), Vec::new());
+    let mut caches = Vec::new();
+    for (sequence, (case, tokens)) in cases.iter().zip(lengths).enumerate() {
+        // Of the first only the last token asks, of the others all.
+        let first = if sequence == 0 { tokens - 1 } else { 0 };
+        expected.extend_from_slice(&case.run::<f32>(kernels, 1, &[tokens])[first * query..]);
+        queries.extend_from_slice(&case.queries[first * query..]);
+        at.extend(places(sequence, first..tokens));
+        let mut cache = KvLayer::<f32>::new(2, 32).unwrap();
+        cache.append(&case.keys, &case.values).unwrap();
+        // A copy of the beginning, filled up again, is as good.
+        let mut copy = cache.prefix(first, tokens);
+        let memory = copy.memory_bytes();
+        copy.append(&case.keys[first * 64..], &case.values[first * 64..]).unwrap();
+        assert_eq!((copy.len(), copy.memory_bytes()), (tokens, memory));
+        caches.push(copy);
+    }
+    let mut output = vec![0.0; queries.len()];
+    let scale = cases[0].scale();
+    kernels.attention(&pool, &queries, 6, &at, |s| caches.get(s), scale, &mut output).unwrap();
+    assert_eq!(bits(&output), bits(&expected));
+}
+
+#[test]
 fn a_cache_cut_back_and_filled_again_is_as_new() {
     let mut random = Random(9);
     let case = Attention::random(&mut random, 40, 4, 2, 32);
@@ -327,7 +373,17 @@ fn a_cache_cut_back_and_filled_again_is_as_new() {
     cache.append(&case.keys, &case.values).unwrap();
     assert_eq!(cache.memory_bytes(), memory, "reserved room is kept");
     let mut output = vec![0.0; case.queries.len()];
-    kernels.attention(&pool(1), &case.queries, 4, &cache, case.scale(), &mut output).unwrap();
+    kernels
+        .attention(
+            &pool(1),
+            &case.queries,
+            4,
+            &places(0, 0..40),
+            |_| Some(&cache),
+            case.scale(),
+            &mut output,
+        )
+        .unwrap();
     assert_eq!(bits(&output), bits(&case.run::<f32>(kernels, 1, &[40])));
 }
 
@@ -340,20 +396,28 @@ fn shapes_are_checked() {
     assert!(cache.append(&[0.0; 32], &[0.0; 64]).is_err());
     cache.append(&[0.0; 32], &[0.0; 32]).unwrap();
     let mut output = [0.0; 128];
-    let attend = |queries: &[f32], heads, output: &mut [f32]| {
-        kernels.attention(&pool, queries, heads, &cache, 1.0, output).unwrap_err()
+    let attend = |places: &[QueryPlace], queries: &[f32], heads, output: &mut [f32]| {
+        let layer = |sequence| (sequence == 0).then_some(&cache);
+        kernels.attention(&pool, queries, heads, places, layer, 1.0, output).unwrap_err()
     };
+    let one = &places(0, 0..1);
     assert!(matches!(
-        attend(&[0.0; 48], 3, &mut output[..48]),
+        attend(one, &[0.0; 48], 3, &mut output[..48]),
         KernelError::Multiple { multiple: 2, got: 3, .. }
     ));
-    assert!(matches!(attend(&[0.0; 64], 2, &mut output[..64]), KernelError::Dimension { .. }));
-    assert!(matches!(attend(&[0.0; 32], 2, &mut output[..31]), KernelError::Length { .. }));
+    for place in
+        [&places(0, 1..2), &places(1, 0..1), &vec![QueryPlace { sequence: 0, positions: 0 }]]
+    {
+        let error = attend(place, &[0.0; 32], 2, &mut output[..32]);
+        assert!(matches!(error, KernelError::OutOfRange { argument: "places", .. }), "{error}");
+    }
+    assert!(matches!(attend(one, &[0.0; 64], 2, &mut output[..64]), KernelError::Length { .. }));
+    assert!(matches!(attend(one, &[0.0; 32], 2, &mut output[..31]), KernelError::Length { .. }));
     assert!(kernels.rms_norm(&pool, &[0.0; 5], &[0.0; 2], 0.0, &mut [0.0; 5]).is_err());
     assert!(kernels.silu_mul(&pool, &mut [0.0; 5], &[0.0; 4]).is_err());
     assert!(kernels.dot(&[0.0; 5], &[0.0; 4]).is_err());
     assert!(kernels.add_bias(&[0.0; 2], &mut [0.0; 5]).is_err());
     let mut rotations = Rotations::default();
-    RotaryEmbedding::new(32, 1e4).unwrap().rotations(0, 2, &mut rotations);
+    RotaryEmbedding::new(32, 1e4).unwrap().rotations(0..2, &mut rotations);
     assert!(kernels.rope(&rotations, 1, &mut [0.0; 32]).is_err());
 }

@@ -55,6 +55,11 @@ impl Linear {
         })
     }
 
+    /// Number of outputs.
+    pub(crate) fn rows(&self) -> Result<usize, InferError> {
+        Ok(self.weight.dim(0)?)
+    }
+
     pub(crate) fn bytes(&self) -> usize {
         let bias = self.bias.as_ref().map_or(0, Tensor::elem_count);
         (self.weight.elem_count() + bias) * DType::F32.size_in_bytes()

@@ -6,4 +6,4 @@ mod linear;
 mod network;
 
 pub(crate) use linear::Table;
-pub(crate) use network::ExactNetwork;
+pub(crate) use network::{ExactNetwork, ExactScratch};

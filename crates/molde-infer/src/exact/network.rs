@@ -3,14 +3,14 @@
 use candle_core::{CpuStorage, Device, Storage, Tensor};
 use candle_nn::ops::{rms_norm, silu};
 use candle_nn::rotary_emb::rope_thd;
-use molde_vocab::TokenId;
 
 use super::attention::attend;
 use super::linear::{Linear, Table};
 use crate::checkpoint::{Checkpoint, LayerRole, Role};
+use crate::feed::{Feed, Logits, Want};
 use crate::kv_cache::ExactLayer;
-use crate::network::{Network, Pass};
-use crate::{InferError, KvCache, ModelConfig};
+use crate::network::{Network, Scratch, check_caches};
+use crate::{InferError, ModelConfig};
 
 /// A Qwen2 whose weights are `f32` tensors.
 #[derive(Debug)]
@@ -89,9 +89,56 @@ impl ExactNetwork {
     }
 }
 
+/// The final hidden states of the feeds read last, `[tokens, hidden]` each.
+#[derive(Debug, Default)]
+pub(crate) struct ExactScratch {
+    hidden: Vec<Option<Tensor>>,
+}
+
 impl Network for ExactNetwork {
-    fn pass(&self, _chunk_tokens: usize) -> Box<dyn Pass + '_> {
-        Box::new(ExactPass { network: self, hidden: None })
+    fn new_scratch(&self, _capacity_tokens: usize) -> Scratch {
+        Scratch::Exact(ExactScratch::default())
+    }
+
+    fn read(&self, feeds: &mut [Feed], scratch: &mut Scratch) -> Result<(), InferError> {
+        check_caches(&self.config, feeds)?;
+        let mut hidden = Vec::with_capacity(feeds.len());
+        for feed in feeds {
+            hidden.push(if feed.is_empty() { None } else { Some(self.read_one(feed)?) });
+        }
+        *scratch = Scratch::Exact(ExactScratch { hidden });
+        Ok(())
+    }
+
+    fn logits(
+        &self,
+        feeds: &[Feed],
+        scratch: &mut Scratch,
+        to: &mut Logits,
+    ) -> Result<(), InferError> {
+        let Scratch::Exact(scratch) = scratch else { return Err(InferError::EmptyPrompt) };
+        to.arrange(feeds, self.head.rows()?);
+        for (index, (feed, hidden)) in feeds.iter().zip(&scratch.hidden).enumerate() {
+            let Some(hidden) = hidden else { continue };
+            let Some(first) = feed.wants.iter().position(|want| *want != Want::Nothing) else {
+                continue;
+            };
+            let logits = self.logits_of(hidden, feed.token_of(first))?;
+            for (after, want) in feed.wants[first..].iter().enumerate() {
+                let all = &logits[after];
+                let to = to.get_mut(index, first + after);
+                match want {
+                    Want::Nothing => {}
+                    Want::All => to.copy_from_slice(all),
+                    Want::Rows(range) => {
+                        for (to, &row) in to.iter_mut().zip(feed.rows(range)) {
+                            *to = all[row as usize];
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn bytes(&self) -> usize {
@@ -100,40 +147,35 @@ impl Network for ExactNetwork {
         let norm = self.norm.elem_count() * size_of::<f32>();
         self.embedding.bytes() + layers + norm + head
     }
+
+    fn head_bytes(&self) -> usize {
+        self.head.bytes()
+    }
 }
 
-struct ExactPass<'m> {
-    network: &'m ExactNetwork,
-    /// The final hidden states of the chunk read last, `[tokens, hidden]`.
-    hidden: Option<Tensor>,
-}
-
-impl Pass for ExactPass<'_> {
-    fn read(&mut self, tokens: &[TokenId], cache: &mut KvCache) -> Result<(), InferError> {
-        let network = self.network;
-        let (cos, sin) = network.rotations(cache.len(), tokens.len())?;
-        let mut x = network.embedding.select_rows(tokens)?;
-        for (layer, cache) in network.layers.iter().zip(cache.exact_layers(&network.config)?) {
-            x = layer.forward(&network.config, &x, (&cos, &sin), cache)?;
+impl ExactNetwork {
+    fn read_one(&self, feed: &mut Feed) -> Result<Tensor, InferError> {
+        let (tokens, cache) = (&feed.tokens, &mut feed.cache);
+        let (cos, sin) = self.rotations(cache.len(), tokens.len())?;
+        let mut x = self.embedding.select_rows(tokens)?;
+        for (layer, cache) in self.layers.iter().zip(cache.exact_layers(&self.config)?) {
+            x = layer.forward(&self.config, &x, (&cos, &sin), cache)?;
         }
-        self.hidden = Some(x);
-        Ok(())
+        Ok(x)
     }
 
-    fn logits(&mut self, count: usize) -> Result<Vec<f32>, InferError> {
-        let network = self.network;
-        let hidden = self.hidden.as_ref().ok_or(InferError::EmptyPrompt)?;
-        let first = hidden.dim(0)?.saturating_sub(count);
+    /// All logits after each token from `first` on.
+    fn logits_of(&self, hidden: &Tensor, first: usize) -> Result<Vec<Vec<f32>>, InferError> {
+        let count = hidden.dim(0)?.saturating_sub(first);
         let hidden = hidden.narrow(0, first, count)?.contiguous()?;
-        let x = rms_norm(&hidden, &network.norm, network.config.rms_norm_eps as f32)?;
+        let x = rms_norm(&hidden, &self.norm, self.config.rms_norm_eps as f32)?;
         let damaged = with_slice(&x, |x| {
-            x.chunks(network.config.hidden_size)
-                .position(|token| !token.iter().all(|v| v.is_finite()))
+            x.chunks(self.config.hidden_size).position(|token| !token.iter().all(|v| v.is_finite()))
         })?;
         if let Some(position) = damaged {
-            return Err(InferError::NotFinite { position });
+            return Err(InferError::NotFinite { position: first + position });
         }
-        Ok(network.head.forward(&x)?.flatten_all()?.to_vec1()?)
+        Ok(self.head.forward(&x)?.to_vec2()?)
     }
 }
 

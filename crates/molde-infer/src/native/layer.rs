@@ -1,14 +1,16 @@
 //! One transformer layer.
 
-use molde_kernels::{Kernels, KvLayer, PackedMatrix, Product};
+use molde_kernels::{Kernels, PackedMatrix, Product};
 use rayon::ThreadPool;
 
-use super::workspace::Workspace;
+use super::workspace::NativeScratch;
 use crate::checkpoint::{Checkpoint, LayerRole, Role};
+use crate::feed::Feed;
 use crate::{InferError, ModelConfig};
 
 #[derive(Debug)]
 pub(super) struct Layer {
+    index: usize,
     input_norm: Vec<f32>,
     q_proj: PackedMatrix,
     q_bias: Vec<f32>,
@@ -39,6 +41,7 @@ impl Layer {
             checkpoint.packed(Role::Layer(index, role), (rows, columns), rows, pool)
         };
         Ok(Self {
+            index,
             input_norm: vector(L::InputNorm, hidden)?,
             q_proj: matrix(L::QProj, hidden, hidden)?,
             q_bias: vector(L::QBias, hidden)?,
@@ -54,16 +57,17 @@ impl Layer {
         })
     }
 
-    /// Replaces `work.hidden` by what the layer makes of it, and appends keys and values to `cache`.
+    /// Replaces `work.hidden` by what the layer makes of it, and appends keys and values to the
+    /// caches of the feeds.
     pub(super) fn forward(
         &self,
         config: &ModelConfig,
         kernels: Kernels,
         pool: &ThreadPool,
-        work: &mut Workspace,
-        cache: &mut KvLayer<f32>,
+        work: &mut NativeScratch,
+        feeds: &mut [Feed],
     ) -> Result<(), InferError> {
-        self.attend(config, kernels, pool, work, cache)?;
+        self.attend(config, kernels, pool, work, feeds)?;
         self.feed_forward(config, kernels, pool, work)
     }
 
@@ -72,11 +76,20 @@ impl Layer {
         config: &ModelConfig,
         kernels: Kernels,
         pool: &ThreadPool,
-        work: &mut Workspace,
-        cache: &mut KvLayer<f32>,
+        work: &mut NativeScratch,
+        feeds: &mut [Feed],
     ) -> Result<(), InferError> {
-        let Workspace {
-            tokens, hidden, scratch, queries, keys, values, quantized, rotations, ..
+        let NativeScratch {
+            tokens,
+            hidden,
+            scratch,
+            queries,
+            keys,
+            values,
+            quantized,
+            rotations,
+            places,
+            ..
         } = work;
         let width = config.hidden_size;
         let scale = 1.0 / (config.head_size() as f32).sqrt();
@@ -94,8 +107,18 @@ impl Layer {
         kernels.add_bias(&self.v_bias, values)?;
         kernels.rope(rotations, config.attention_heads, queries)?;
         kernels.rope(rotations, config.key_value_heads, keys)?;
-        cache.append(keys, values)?;
-        kernels.attention(pool, queries, config.attention_heads, cache, scale, scratch)?;
+        let (mut keys, mut values) = (&keys[..], &values[..]);
+        for feed in feeds.iter_mut().filter(|feed| !feed.is_empty()) {
+            let own = feed.tokens.len() * config.key_value_size();
+            let (own_keys, rest_keys) = keys.split_at(own);
+            let (own_values, rest_values) = values.split_at(own);
+            feed.cache.native_layers(config)?[self.index].append(own_keys, own_values)?;
+            (keys, values) = (rest_keys, rest_values);
+        }
+        let feeds = &*feeds;
+        let layer = |sequence: usize| feeds.get(sequence)?.cache.native_layer(self.index);
+        let heads = config.attention_heads;
+        kernels.attention(pool, queries, heads, places, layer, scale, scratch)?;
 
         quantized.quantize(kernels, pool, scratch, *tokens, width)?;
         kernels.matmul(pool, quantized, &self.o_proj, scratch)?;
@@ -107,9 +130,9 @@ impl Layer {
         config: &ModelConfig,
         kernels: Kernels,
         pool: &ThreadPool,
-        work: &mut Workspace,
+        work: &mut NativeScratch,
     ) -> Result<(), InferError> {
-        let Workspace { tokens, hidden, scratch, gate, up, quantized, .. } = work;
+        let NativeScratch { tokens, hidden, scratch, gate, up, quantized, .. } = work;
         let eps = config.rms_norm_eps as f32;
 
         kernels.rms_norm(pool, hidden, &self.post_attention_norm, eps, scratch)?;

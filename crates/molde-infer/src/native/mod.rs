@@ -9,3 +9,4 @@ mod network;
 mod workspace;
 
 pub(crate) use network::NativeNetwork;
+pub(crate) use workspace::NativeScratch;

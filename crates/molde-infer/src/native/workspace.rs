@@ -1,12 +1,13 @@
-//! The buffers of a pass, allocated once for its largest chunk.
+//! The buffers of a step, allocated once for the largest.
 
-use molde_kernels::{QuantizedRows, Rotations};
+use molde_kernels::{QuantizedRows, QueryPlace, Rotations};
 
 use crate::ModelConfig;
+use crate::feed::Feed;
 
-/// Activations of up to `capacity` tokens, `[tokens, width]` each.
+/// Activations of the tokens of a step, one feed after the other, `[tokens, width]` each.
 #[derive(Debug)]
-pub(super) struct Workspace {
+pub(crate) struct NativeScratch {
     /// Tokens in use.
     pub(super) tokens: usize,
     /// The residual stream.
@@ -20,9 +21,11 @@ pub(super) struct Workspace {
     pub(super) up: Vec<f32>,
     pub(super) quantized: QuantizedRows,
     pub(super) rotations: Rotations,
+    /// The feed and the position of each token.
+    pub(super) places: Vec<QueryPlace>,
 }
 
-impl Workspace {
+impl NativeScratch {
     pub(super) fn new(config: &ModelConfig, capacity: usize) -> Self {
         let buffer = |width: usize| Vec::with_capacity(capacity * width);
         Self {
@@ -36,11 +39,22 @@ impl Workspace {
             up: buffer(config.intermediate_size),
             quantized: QuantizedRows::new(),
             rotations: Rotations::default(),
+            places: Vec::with_capacity(capacity),
         }
     }
 
-    /// Makes every buffer as long as `tokens` tokens need. What they hold is arbitrary.
-    pub(super) fn resize(&mut self, config: &ModelConfig, tokens: usize) {
+    /// Makes every buffer as long as the tokens of `feeds` need, and says where each stands. What
+    /// the buffers hold is arbitrary.
+    pub(super) fn arrange(&mut self, config: &ModelConfig, feeds: &[Feed]) {
+        self.places.clear();
+        for (sequence, feed) in feeds.iter().enumerate() {
+            let first = feed.cache.len();
+            self.places.extend(
+                (first..first + feed.tokens.len())
+                    .map(|position| QueryPlace { sequence, positions: position + 1 }),
+            );
+        }
+        let tokens = self.places.len();
         self.tokens = tokens;
         let (hidden, key_value) = (config.hidden_size, config.key_value_size());
         for (buffer, width) in [

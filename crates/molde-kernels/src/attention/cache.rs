@@ -135,6 +135,19 @@ impl<E: CacheElement> KvLayer<E> {
         self.values.reserve(vectors.saturating_sub(self.values.len()));
     }
 
+    /// A copy of the first `len` positions, or of all if there are fewer, with room for `positions`
+    /// in total.
+    #[must_use]
+    pub fn prefix(&self, len: usize, positions: usize) -> Self {
+        let len = self.len.min(len);
+        let vectors = len.div_ceil(LANES) * self.kv_heads * self.head_dim;
+        let mut copy = Self { len, keys: Vec::new(), values: Vec::new(), ..*self };
+        copy.reserve(positions.max(len));
+        copy.keys.extend_from_slice(&self.keys[..vectors]);
+        copy.values.extend_from_slice(&self.values[..vectors]);
+        copy
+    }
+
     /// Drops all positions from `len` on; does nothing if there are no more.
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);

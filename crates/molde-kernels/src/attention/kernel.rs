@@ -20,50 +20,71 @@ const BLOCK: usize = BLOCK_PANELS * LANES;
 /// Query heads computed together over one pass of keys and values.
 const MAX_HEADS: usize = 8;
 
+/// Where a query stands: which sequence it belongs to, and how much of it the query sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryPlace {
+    /// Number of the sequence, as its cache is asked for.
+    pub sequence: usize,
+    /// Positions that the query sees, its own included: at least 1, at most the cache's length.
+    pub positions: usize,
+}
+
 impl Kernels {
-    /// Attention of the last tokens of `cache`, whose keys and values were appended before, over
-    /// everything up to and including themselves.
+    /// Attention of queries of any number of sequences, each over the beginning of its sequence's
+    /// cache. The keys and values of the queries' own tokens were appended before.
     ///
-    /// `queries` and `output` are `[tokens, heads, head_dim]`, where `heads` is a multiple of the cache's
-    /// heads: query head `h` reads key-value head `h / (heads / kv_heads)`. Scores are multiplied with `scale`,
-    /// usually `1 / sqrt(head_dim)`.
+    /// `queries` and `output` are `[places.len(), heads, head_dim]`, where `heads` is a multiple of the
+    /// caches' heads: query head `h` reads key-value head `h / (heads / kv_heads)`. Scores are multiplied
+    /// with `scale`, usually `1 / sqrt(head_dim)`. A result depends on its own query and
+    /// sequence only.
     ///
     /// # Errors
-    /// [`KernelError::Multiple`] if `heads` is no multiple of the cache's, [`KernelError::Length`] if `queries` holds
-    /// no whole number of tokens or `output` differs in length, [`KernelError::Dimension`] if there are more queries than
-    /// positions in the cache.
+    /// [`KernelError::OutOfRange`] if there is no cache for a place's sequence or a place sees nothing or more than
+    /// the cache holds, [`KernelError::Multiple`] if `heads` is no multiple of the caches',
+    /// [`KernelError::Dimension`] if caches differ in shape, [`KernelError::Length`] if `queries` or `output` has another size.
     ///
     /// # Complexity
-    /// `2 * tokens * heads * head_dim * cache.len()` multiply-adds; nothing is allocated.
-    pub fn attention<E: CacheElement>(
+    /// `2 * heads * head_dim` multiply-adds for each position seen by a query; nothing is allocated.
+    #[allow(clippy::too_many_arguments, reason = "the parts of one formula")]
+    pub fn attention<'c, E: CacheElement>(
         &self,
         pool: &rayon::ThreadPool,
         queries: &[f32],
         heads: usize,
-        cache: &KvLayer<E>,
+        places: &[QueryPlace],
+        cache_of: impl Fn(usize) -> Option<&'c KvLayer<E>> + Sync,
         scale: f32,
         output: &mut [f32],
     ) -> Result<(), KernelError> {
-        check_multiple("heads", cache.kv_heads(), heads)?;
-        let head_dim = cache.head_dim();
-        let tokens = queries.len() / (heads * head_dim);
-        check_len("queries", tokens * heads * head_dim, queries.len())?;
-        check_len("output", queries.len(), output.len())?;
-        if tokens > cache.len() {
-            check_dimension("cache", "queries", "tokens", tokens, cache.len())?;
+        let mut shape = None;
+        for place in places {
+            let missing = |got, len| KernelError::OutOfRange { argument: "places", got, len };
+            let cache = cache_of(place.sequence).ok_or(missing(place.sequence, 0))?;
+            if place.positions == 0 || place.positions > cache.len() {
+                return Err(missing(place.positions, cache.len()));
+            }
+            let (kv_heads, head_dim) = *shape.get_or_insert((cache.kv_heads(), cache.head_dim()));
+            check_dimension("cache", "first cache", "kv_heads", kv_heads, cache.kv_heads())?;
+            check_dimension("cache", "first cache", "head_dim", head_dim, cache.head_dim())?;
         }
-        let first = cache.len() - tokens;
-        let kv_heads = cache.kv_heads();
+        let Some((kv_heads, head_dim)) = shape else {
+            check_len("queries", 0, queries.len())?;
+            return check_len("output", 0, output.len());
+        };
+        check_multiple("heads", kv_heads, heads)?;
+        check_len("queries", places.len() * heads * head_dim, queries.len())?;
+        check_len("output", queries.len(), output.len())?;
         let group = heads / kv_heads * head_dim;
         let run = |(i, (queries, output)): (usize, (&[f32], &mut [f32]))| {
-            let (token, kv_head) = (i / kv_heads, i % kv_heads);
+            let (place, kv_head) = (places[i / kv_heads], i % kv_heads);
+            let Some(cache) = cache_of(place.sequence) else { return };
             let part = MAX_HEADS * head_dim;
             for (queries, output) in queries.chunks(part).zip(output.chunks_mut(part)) {
                 self.run(Attention {
                     queries,
                     cache,
                     kv_head,
-                    positions: first + token + 1,
+                    positions: place.positions,
                     scale,
                     output,
                 });

@@ -4,3 +4,4 @@ mod cache;
 mod kernel;
 
 pub use cache::{CacheElement, KvLayer};
+pub use kernel::QueryPlace;

@@ -23,12 +23,12 @@ impl RotaryEmbedding {
         Ok(Self { frequencies: (0..head_dim / 2).map(frequency).collect() })
     }
 
-    /// Computes the rotations of consecutive positions, in double precision, into a buffer that is reused.
-    pub fn rotations(&self, first_position: usize, tokens: usize, to: &mut Rotations) {
+    /// Computes the rotations of some positions, in double precision, into a buffer that is reused.
+    pub fn rotations(&self, positions: impl IntoIterator<Item = usize>, to: &mut Rotations) {
         to.half = self.frequencies.len();
         to.cos.clear();
         to.sin.clear();
-        for position in first_position..first_position + tokens {
+        for position in positions {
             for frequency in &self.frequencies {
                 let (sin, cos) = (position as f64 * frequency).sin_cos();
                 to.cos.push(cos as f32);
