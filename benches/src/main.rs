@@ -1,17 +1,24 @@
-//! The benchmarks of the constraint engine, which are also tools to work with.
+//! The benchmarks, which are also tools to work with.
 //!
-//! `classify` measures the classifier; `lesson` extracts by every method and compares validity, correctness and time; `maskbench` times masks beside llguidance and checks every instance; `soundness` walks at random
+//! `classify` measures the classifier; `decode` times the model; `lesson` extracts by every method and
+//! compares validity, correctness and time; `maskbench` times masks beside llguidance and checks
+//! every instance; `soundness` walks at random
 //! and has an independent validator judge the texts; `suite` runs the official test suite against a
 //! committed baseline.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "results go to the terminal")]
 
+mod candle;
 mod classify;
+mod clock;
 mod data;
+mod decode;
 mod distribution;
 mod engine;
 mod lesson;
+mod machine;
 mod maskbench;
 mod memory;
+mod model;
 mod molde;
 mod peer;
 mod soundness;
@@ -21,7 +28,7 @@ mod tokenizer;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(about = "Benchmarks of molde's constraint engine")]
+#[command(about = "Benchmarks of molde")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -33,6 +40,8 @@ enum Command {
     Classify(classify::Arguments),
     /// Extracts by every method, freely and constrained, and compares what comes out.
     Lesson(lesson::Arguments),
+    /// Times the model: prompts, tokens, batches, beside the machine's limits and a baseline.
+    Decode(decode::Arguments),
     /// Times masks over MaskBench files, beside llguidance, and checks every instance.
     Maskbench(maskbench::Arguments),
     /// Walks at random through the masks and validates what comes out.
@@ -49,6 +58,7 @@ fn main() -> anyhow::Result<()> {
     let work = move || match arguments.command {
         Command::Classify(arguments) => classify::run(&arguments),
         Command::Lesson(arguments) => lesson::run(&arguments),
+        Command::Decode(arguments) => decode::run(&arguments),
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Soundness(arguments) => soundness::run(&arguments),
         Command::Suite(arguments) => suite::run(&arguments),

@@ -53,6 +53,7 @@ mod error;
 mod isa;
 mod matmul;
 mod ops;
+mod probe;
 mod weights;
 
 pub use activations::QuantizedRows;
