@@ -8,11 +8,16 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::MoldeError;
+
+/// How long a journal is waited for that another process has open: one that was killed a moment ago
+/// may not be gone yet.
+const LOCK_WAIT: Duration = Duration::from_secs(10);
 
 /// Results by document, on disk. Locked while it is open.
 #[derive(Debug)]
@@ -40,12 +45,17 @@ pub fn content_hash<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 impl Journal {
-    /// Opens a journal, and makes an empty one where there is none.
+    /// Opens a journal, and makes an empty one where there is none. Waits up to ten seconds for another
+    /// process that has it open.
     ///
     /// # Errors
     /// [`MoldeError::Journal`] if it cannot be read or written, if another process has it open, or if
     /// a whole line in it is no result, with the line's number.
     pub fn open(path: &Path) -> Result<Self, MoldeError> {
+        Self::open_within(path, LOCK_WAIT)
+    }
+
+    fn open_within(path: &Path, wait: Duration) -> Result<Self, MoldeError> {
         let failed = |source| MoldeError::Journal { path: path.to_owned(), source };
         let mut file = OpenOptions::new()
             .read(true)
@@ -54,13 +64,23 @@ impl Journal {
             .truncate(false)
             .open(path)
             .map_err(failed)?;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::Error(source) => failed(source),
-            TryLockError::WouldBlock => failed(std::io::Error::new(
-                std::io::ErrorKind::WouldBlock,
-                "another process is writing to it",
-            )),
-        })?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(source)) => return Err(failed(source)),
+                Err(TryLockError::WouldBlock) if start.elapsed() < wait => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    let message = "another process is writing to it";
+                    return Err(failed(std::io::Error::new(
+                        std::io::ErrorKind::WouldBlock,
+                        message,
+                    )));
+                }
+            }
+        }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(failed)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
@@ -192,7 +212,8 @@ mod tests {
         assert!(error.contains("line 2"), "{error}");
         std::fs::write(&path, "").expect("writable");
         let first = Journal::open(&path).expect("empty");
-        assert_eq!(Journal::open(&path).expect_err("in use").kind(), "journal");
+        let error = Journal::open_within(&path, Duration::ZERO).expect_err("in use");
+        assert_eq!(error.kind(), "journal");
         drop(first);
         assert!(Journal::open(&path).is_ok());
         assert!(Journal::open(folder.path()).is_err(), "a folder is no file");
