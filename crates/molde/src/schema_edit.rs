@@ -12,6 +12,8 @@ pub(crate) fn add_all_of(text: &str, parts: &[String]) -> Result<String, MoldeEr
     if parts.is_empty() {
         return Ok(text.to_owned());
     }
+    let closed = close_by_own_members(text)?;
+    let text = closed.as_str();
     let fields = fields(text)?;
     let joined = parts.join(", ");
     if let Some(list) = fields.iter().find(|field| field.pointer == "/allOf") {
@@ -22,6 +24,38 @@ pub(crate) fn add_all_of(text: &str, parts: &[String]) -> Result<String, MoldeEr
     let end = text.rfind('}').ok_or(MoldeError::NotAnObjectSchema)?;
     let comma = if fields.is_empty() { "" } else { ", " };
     Ok(insert(text, end, &format!("{comma}\"allOf\": [{joined}]")))
+}
+
+/// The text with `unevaluatedProperties: false` of the outermost object as `additionalProperties:
+/// false`, where no other schema applies to the object, so that both mean the same. What is added then
+/// need not be asked which members it evaluates: that multiplies alternatives.
+fn close_by_own_members(text: &str) -> Result<String, MoldeError> {
+    const NAME: &str = "\"unevaluatedProperties\"";
+    let fields = fields(text)?;
+    let at = |pointer: &str| fields.iter().find(|field| field.pointer == pointer);
+    let applies = [
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "if",
+        "then",
+        "else",
+        "$ref",
+        "$dynamicRef",
+        "$recursiveRef",
+        "dependentSchemas",
+        "additionalProperties",
+    ];
+    let is_alone = !applies.iter().any(|keyword| at(&format!("/{keyword}")).is_some());
+    let Some(value) = at("/unevaluatedProperties").filter(|_| is_alone) else {
+        return Ok(text.to_owned());
+    };
+    let name = text[..value.bytes.start].rfind(NAME);
+    let Some(name) = name.filter(|_| &text[value.bytes.clone()] == "false") else {
+        return Ok(text.to_owned());
+    };
+    Ok(format!("{}\"additionalProperties\"{}", &text[..name], &text[name + NAME.len()..]))
 }
 
 /// The text of a schema whose answers begin with a required text, in which a model can think before
@@ -116,6 +150,27 @@ mod tests {
         }
         assert!(add_all_of("true", &part()).is_err());
         assert_eq!(add_all_of("true", &[]).expect("nothing to add"), "true");
+    }
+
+    #[test]
+    fn an_object_that_nothing_else_describes_is_closed_by_its_own_members() {
+        let part = || vec!["{}".to_owned()];
+        for (text, expected) in [
+            (
+                r#"{"unevaluatedProperties": false, "properties": {"a": {}}}"#,
+                json!({"additionalProperties": false, "properties": {"a": {}}, "allOf": [{}]}),
+            ),
+            (
+                r#"{"unevaluatedProperties": false, "anyOf": [{}]}"#,
+                json!({"unevaluatedProperties": false, "anyOf": [{}], "allOf": [{}]}),
+            ),
+            (
+                r#"{"unevaluatedProperties": {"type": "null"}}"#,
+                json!({"unevaluatedProperties": {"type": "null"}, "allOf": [{}]}),
+            ),
+        ] {
+            assert_eq!(parsed(&add_all_of(text, &part()).expect("an object")), expected, "{text}");
+        }
     }
 
     #[test]

@@ -144,3 +144,21 @@ fn a_document_with_too_many_numbers_is_an_error_with_both_counts() {
     let error = extractor.extract(&many).expect_err("too many");
     assert!(matches!(error, MoldeError::TooManyNumbers { numbers: 400, limit: 200 }), "{error}");
 }
+
+#[test]
+fn an_open_schema_that_is_closed_takes_documents_with_many_numbers() {
+    let open = FORECAST.replace("\"additionalProperties\": false, ", "");
+    assert_ne!(open, FORECAST);
+    let engine = Fake::engine(Policy::Random(5));
+    let extractor = engine
+        .extractor(&open)
+        .grounded_numbers(["bajo", "alto"])
+        .field_rules(rules())
+        .max_tokens(200)
+        .build()
+        .expect("supported");
+    let numbers: Vec<String> = (1..40).map(|number| format!("{number}.5 million")).collect();
+    let outcome = extractor.extract(&numbers.join(", ")).expect("39 numbers are few");
+    let value: Value = serde_json::from_str(&outcome.text).expect("JSON");
+    assert_eq!(value.as_object().map(serde_json::Map::len), Some(3), "{value}");
+}
