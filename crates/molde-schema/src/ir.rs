@@ -242,6 +242,9 @@ pub(crate) struct StringRule {
     pub(crate) max_length: Option<u64>,
     /// The decoded string must be in each of these languages.
     pub(crate) languages: Vec<Arc<Dfa>>,
+    /// For each of them, what a string must be outside of to fail: the same language, or a larger
+    /// one where what is enforced is a subset of what the keyword means.
+    pub(crate) outer_languages: Vec<Arc<Dfa>>,
     /// Which keyword each language is of, and its text; empty for constants.
     pub(crate) sources: Vec<(&'static str, Box<str>)>,
     /// The decoded string must be one of these words, ascending.

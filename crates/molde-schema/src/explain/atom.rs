@@ -330,7 +330,12 @@ impl Own<'_, '_> {
             };
             let languages = vec![language.clone()];
             self.add(keyword, expected, Kind::Value, |node| {
-                node.string = Some(Box::new(StringRule { languages, ..StringRule::default() }));
+                let outer_languages = vec![string.outer_languages[index].clone()];
+                node.string = Some(Box::new(StringRule {
+                    languages,
+                    outer_languages,
+                    ..StringRule::default()
+                }));
             });
         }
     }

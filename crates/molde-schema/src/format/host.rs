@@ -69,6 +69,22 @@ pub(super) fn hostname(limits: &DfaLimits) -> Result<Pattern, PatternError> {
     bounded(&hostname_expression(), HOSTNAME_CHARS, limits)
 }
 
+/// Host names, and what only looks like an A-label.
+pub(super) fn outer_hostname(limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    let label = r"[A-Za-z\d](?:[A-Za-z\d-]{0,61}[A-Za-z\d])?";
+    bounded(&format!(r"{label}(?:\.{label})*"), HOSTNAME_CHARS, limits)
+}
+
+/// Whatever has no ASCII character that no host name has.
+pub(super) fn outer_idn_hostname(limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    whole(r"[A-Za-z\d.\u{80}-\u{10FFFF}-]+", limits)
+}
+
+/// Whatever has an `@`.
+pub(super) fn outer_email(limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    whole("[^]*@[^]*", limits)
+}
+
 fn hostname_expression() -> String {
     format!(r"{LABEL}(?:\.{LABEL})*")
 }

@@ -3,7 +3,8 @@
 //! A format that is a regular language is enforced exactly. One that is not, or whose exact
 //! automaton would be out of proportion, is enforced as a *subset*: every accepted text is valid,
 //! and [`Format::subset`] says what is left out. Other names than those of [`Format::from_name`]
-//! are annotations.
+//! are annotations. Whoever wants a text that is *not* of such a format is given one outside of a
+//! language that has all its texts, [`Format::outer`]: what lies between the two is never written.
 //!
 //! The expressions and constructions are here, and compiled for tests only: the automata they make
 //! are read from a table (`table.rs`).
@@ -196,6 +197,24 @@ impl Format {
             Self::JsonPointer => syntax::json_pointer(limits),
             Self::RelativeJsonPointer => syntax::relative_json_pointer(limits),
             Self::Regex => syntax::regex(limits),
+        }
+    }
+
+    /// What [`outer`](Self::outer) reads from a table: all texts of the format and no more than an
+    /// automaton of a reasonable size can hardly tell from them.
+    ///
+    /// # Errors
+    /// [`PatternError::Limit`], see [`build`](Self::build).
+    #[cfg(test)]
+    pub(crate) fn build_outer(self, limits: &DfaLimits) -> Result<Pattern, PatternError> {
+        match self {
+            Self::DateTime => time::outer_date_time(limits),
+            Self::Time => time::outer_time(limits),
+            Self::Email | Self::IdnEmail => host::outer_email(limits),
+            Self::Hostname => host::outer_hostname(limits),
+            Self::IdnHostname => host::outer_idn_hostname(limits),
+            Self::Regex => syntax::outer_regex(limits),
+            _ => self.build(Profile::Standard, limits),
         }
     }
 

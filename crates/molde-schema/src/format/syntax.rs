@@ -48,6 +48,11 @@ pub(super) fn regex(limits: &DfaLimits) -> Result<Pattern, PatternError> {
     whole(&disjunction, limits)
 }
 
+/// Whatever does not begin with a quantifier or the end of a group, which no expression does.
+pub(super) fn outer_regex(limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    whole("(?![*+?)])[^]*", limits)
+}
+
 /// `a-f` and the like: from a letter or digit to one that is not before it.
 fn ranges() -> String {
     let mut ranges = Vec::new();

@@ -31,8 +31,21 @@ pub(super) fn time(standard: bool, limits: &DfaLimits) -> Result<Pattern, Patter
 }
 
 pub(super) fn date_time(standard: bool, limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    date_and_time(standard, &time_dfa(standard, limits)?, limits)
+}
+
+/// All times, and second 60 at every offset.
+pub(super) fn outer_time(limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    let leap = format!(r"(?:[01]\d|2[0-3]):[0-5]\d:60(?:\.\d+)?(?:[Zz]|{OFFSET})");
+    Ok(time_dfa(true, limits)?.union(&whole(&leap, limits)?.dfa, limits)?.into())
+}
+
+pub(super) fn outer_date_time(limits: &DfaLimits) -> Result<Pattern, PatternError> {
+    date_and_time(true, &outer_time(limits)?.dfa, limits)
+}
+
+fn date_and_time(standard: bool, time: &Dfa, limits: &DfaLimits) -> Result<Pattern, PatternError> {
     let date = whole(&date_expression(standard), limits)?.dfa;
-    let time = time_dfa(standard, limits)?;
     // No date continues into another one, so the concatenation is deterministic as it stands:
     // the date's accepting states get the separator, and lead to the time.
     let mut raw = RawDfa::new();

@@ -249,7 +249,8 @@ impl Goals {
             if !partial.restrict_length(string.min_length, string.max_length) {
                 return false;
             }
-            partial.languages.extend(string.languages.iter().cloned());
+            let languages = if self.is_upper { &string.outer_languages } else { &string.languages };
+            partial.languages.extend(languages.iter().cloned());
             if string.words.as_ref().is_some_and(|words| !partial.restrict_words(words)) {
                 return false;
             }

@@ -229,8 +229,8 @@ impl Goals {
         }
     }
 
-    /// Whether no value meets all of these demands, as far as the upper bound tells.
-    fn is_impossible(&mut self, demands: impl IntoIterator<Item = Demand>) -> bool {
+    /// The upper bound.
+    fn upper(&mut self) -> &mut Self {
         let (schema, options) = (&self.schema, self.options);
         let upper = self.upper.get_or_insert_with(|| {
             let goals = Self::new(Arc::clone(schema), options);

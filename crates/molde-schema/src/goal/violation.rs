@@ -101,7 +101,7 @@ impl Goals {
             forks.push(Fork::Length(more, None));
         }
         forks.extend(rule.words.clone().map(Fork::NotWords));
-        for language in &rule.languages {
+        for language in &rule.outer_languages {
             let complement = self
                 .complement(language)
                 .map_err(|error| GoalLimit::from_dfa(&error, node.pointer.clone()))?;
@@ -144,7 +144,12 @@ impl Goals {
             clause.atoms.extend(fails(node).map(|demand| (Selector::Rest(id), demand)));
         }
         if let Some(names) = rule.names {
-            let language = self.name_language(names)?;
+            // A name fails outside of whatever may satisfy the node.
+            let language = if self.is_upper {
+                self.name_language(names)?
+            } else {
+                self.upper().name_language(names)?
+            };
             if !language.is_universal() {
                 clause.atoms.push((Selector::Outside(language), Demand::holds(ALWAYS)));
             }

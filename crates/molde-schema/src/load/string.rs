@@ -26,6 +26,8 @@ pub(super) enum LanguageKey {
 #[derive(Debug, Clone)]
 pub(super) struct Language {
     dfa: Arc<Dfa>,
+    /// All texts that the keyword means, where `dfa` has not all of them.
+    outer: Option<Arc<Dfa>>,
     min_length: u64,
     max_length: Option<u64>,
 }
@@ -63,6 +65,8 @@ impl Loader<'_> {
                     let rule = rule(location);
                     let source = if keyword == "pattern" { "pattern" } else { "format" };
                     rule.sources.push((source, text.as_str().into()));
+                    let outer = language.outer.unwrap_or_else(|| Arc::clone(&language.dfa));
+                    rule.outer_languages.push(outer);
                     rule.languages.push(language.dfa);
                     rule.min_length = rule.min_length.max(language.min_length);
                     rule.max_length = match (rule.max_length, language.max_length) {
@@ -83,6 +87,7 @@ impl Loader<'_> {
             Ok(pattern) => {
                 let language = Language {
                     dfa: Arc::new(pattern.dfa),
+                    outer: None,
                     min_length: pattern.min_chars,
                     max_length: pattern.max_chars,
                 };
@@ -105,7 +110,12 @@ impl Loader<'_> {
         match compile_dfa(text, &DfaLimits::default()) {
             Ok(dfa) => {
                 let dfa = Arc::new(dfa);
-                let language = Language { dfa: Arc::clone(&dfa), min_length: 0, max_length: None };
+                let language = Language {
+                    dfa: Arc::clone(&dfa),
+                    outer: None,
+                    min_length: 0,
+                    max_length: None,
+                };
                 self.languages.insert(key, language);
                 Some(dfa)
             }
@@ -145,6 +155,7 @@ impl Loader<'_> {
         let pattern = format.language(profile);
         let language = Language {
             dfa: Arc::new(pattern.dfa),
+            outer: format.outer(profile).map(|outer| Arc::new(outer.dfa)),
             min_length: pattern.min_chars,
             max_length: pattern.max_chars,
         };
