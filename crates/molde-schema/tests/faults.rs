@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use molde_schema::{CompileOptions, CompiledSchema, SchemaError, Verdict};
+use molde_schema::{
+    CompileOptions, CompiledSchema, SchemaAutomaton, SchemaError, UNDECIDED, Verdict,
+};
 
 fn compile(text: &str) -> Result<CompiledSchema, SchemaError> {
     CompiledSchema::compile(text, &CompileOptions::default())
@@ -169,5 +171,17 @@ fn more_scopes_than_can_be_told_apart_are_a_limit_and_not_an_empty_branch() {
     );
     for schema in [branch, overlapping] {
         assert!(matches!(compile(&schema), Err(SchemaError::Limit { name: "scopes", .. })));
+    }
+}
+
+#[test]
+fn a_value_that_is_too_long_to_be_completed_is_undecided_and_others_are_offered() {
+    let schema = compile(r#"{"minLength": 1000000000, "minItems": 1000000000}"#).expect("a schema");
+    let mut automaton = SchemaAutomaton::new(&std::sync::Arc::new(schema));
+    let start = automaton.start();
+    assert_eq!(automaton.step(start, b'"'), UNDECIDED);
+    assert!(automaton.last_limit().is_some_and(|limit| limit.contains("completion_bytes")));
+    for byte in *b"n1t{" {
+        assert!(automaton.step(start, byte) > UNDECIDED, "{}", char::from(byte));
     }
 }

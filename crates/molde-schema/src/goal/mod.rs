@@ -154,6 +154,8 @@ pub(crate) struct Solution {
     /// Bytes of the shortest text and the alternative it belongs to; `None` if nothing satisfies
     /// the goal.
     pub(crate) shortest: Option<(u64, Alternative)>,
+    /// Alternatives whose shortest text is beyond the limit on completions: not offered.
+    pub(crate) too_long: Arc<[Alternative]>,
 }
 
 /// Estimate of the heap bytes of one state of a number automaton.
@@ -240,6 +242,12 @@ impl Goals {
         if upper.schema.nodes.len() < schema.nodes.len() {
             upper.schema = Arc::clone(schema);
         }
+        upper
+    }
+
+    /// Whether no value meets all of these demands, as far as the upper bound tells.
+    fn is_impossible(&mut self, demands: impl IntoIterator<Item = Demand>) -> bool {
+        let upper = self.upper();
         let goal = upper.goal(demands);
         matches!(upper.shortest(goal), Ok(None))
     }

@@ -81,32 +81,43 @@ impl Goals {
         for &goal in &order {
             let alternatives = self.alternatives(goal)?;
             let mut shortest: Option<(u64, Alternative)> = None;
+            let limit = self.options.limits.completion_bytes;
             let mut live = Vec::with_capacity(alternatives.len());
+            let mut too_long = Vec::new();
             for &alternative in alternatives.iter() {
                 if let Some(cost) = self.alternative_bytes(alternative, &bytes)? {
-                    live.push(alternative);
+                    if cost > limit { &mut too_long } else { &mut live }.push(alternative);
                     if shortest.is_none_or(|(best, _)| cost < best) {
                         shortest = Some((cost, alternative));
                     }
                 }
             }
-            let limit = self.options.limits.completion_bytes;
             if let Some((bytes, _)) = shortest
                 && bytes > limit
             {
-                return Err(GoalLimit {
-                    name: "completion_bytes",
-                    limit,
-                    unit: "bytes",
-                    pointer: self.pointer(goal),
-                });
+                return Err(self.too_long(goal));
             }
-            let solution = Solution { alternatives: live.into(), shortest };
+            let (alternatives, too_long) = (live.into(), too_long.into());
+            let solution = Solution { alternatives, shortest, too_long };
             self.known[goal.0 as usize] = Known::Solved(solution);
         }
         match &self.known[goal.0 as usize] {
             Known::Solved(solution) => Ok(solution.clone()),
-            _ => Ok(Solution { alternatives: Arc::default(), shortest: None }),
+            _ => Ok(Solution {
+                alternatives: Arc::default(),
+                shortest: None,
+                too_long: Arc::default(),
+            }),
+        }
+    }
+
+    /// The limit on the bytes of a completion, at a goal.
+    pub(crate) fn too_long(&self, goal: GoalId) -> GoalLimit {
+        GoalLimit {
+            name: "completion_bytes",
+            limit: self.options.limits.completion_bytes,
+            unit: "bytes",
+            pointer: self.pointer(goal),
         }
     }
 

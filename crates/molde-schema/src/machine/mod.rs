@@ -73,6 +73,8 @@ pub struct SchemaAutomaton {
     /// Estimate of the heap bytes of `states` and `rows`.
     table_bytes: usize,
     last_limit: Option<GoalLimit>,
+    /// The limit beyond which some way to take the byte that is being read is, if there is one.
+    passed_over: Option<GoalLimit>,
     outlooks: Outlooks,
     /// Most alternatives that a value had so far.
     widest: usize,
@@ -95,6 +97,7 @@ impl SchemaAutomaton {
             start: DEAD,
             table_bytes: 0,
             last_limit: None,
+            passed_over: None,
             outlooks: Outlooks::default(),
             widest: 1,
         };
@@ -149,6 +152,7 @@ impl SchemaAutomaton {
         let threads = self.states[state as usize].clone();
         let mut after = Vec::new();
         let mut result = Ok(());
+        self.passed_over = None;
         for thread in &threads {
             result = self.step_thread(thread, byte, &mut after);
             if result.is_err() || after.len() > 8 * self.goals.options.limits.threads {
@@ -173,6 +177,10 @@ impl SchemaAutomaton {
                     unit: "threads",
                     pointer: String::new(),
                 });
+                UNDECIDED
+            }
+            Ok(()) if after.is_empty() && self.passed_over.is_some() => {
+                self.last_limit = self.passed_over.take();
                 UNDECIDED
             }
             Ok(()) => self.intern(after),

@@ -212,7 +212,7 @@ impl SchemaAutomaton {
             *bits = ALL_BYTES;
             return;
         };
-        for alternative in solution.alternatives.iter() {
+        for alternative in solution.alternatives.iter().chain(solution.too_long.iter()) {
             match alternative {
                 Alternative::Literal(literal) => insert(bits, literal.text()[0]),
                 Alternative::Number(_) => insert_all(bits, b"-0123456789"),

@@ -188,9 +188,20 @@ impl SchemaAutomaton {
         text: TextId,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
-        let alternatives = self.goals.solve(goal)?.alternatives;
-        self.widest = self.widest.max(alternatives.len());
-        for alternative in alternatives.iter() {
+        let solution = self.goals.solve(goal)?;
+        self.widest = self.widest.max(solution.alternatives.len());
+        let begins = |alternative: &Alternative| match (alternative, byte) {
+            (Alternative::Literal(literal), _) => literal.text()[0] == byte,
+            (Alternative::String(_), b'"')
+            | (Alternative::Array(_), b'[')
+            | (Alternative::Object(_), b'{')
+            | (Alternative::Number(_), b'-' | b'0'..=b'9') => true,
+            _ => false,
+        };
+        if solution.too_long.iter().any(begins) {
+            self.passed_over = Some(self.goals.too_long(goal));
+        }
+        for alternative in solution.alternatives.iter() {
             let leaf = match (*alternative, byte) {
                 (Alternative::Literal(literal), _) if literal.text()[0] == byte => {
                     Leaf::Literal { literal, at: 1 }
