@@ -58,12 +58,15 @@ fn a_mask_is_what_testing_each_token_byte_by_byte_says() {
                     let allowed = match vocabulary.token_bytes(token) {
                         Some(bytes) if !bytes.is_empty() => {
                             let mut end = state;
+                            let mut read = read.clone();
                             for &byte in bytes {
+                                read.push(byte);
                                 end = automaton.step(end, byte);
                                 // Nothing follows a dead state: the other bytes need no trial.
                                 if end == molde_schema::DEAD {
                                     break;
                                 }
+                                end = automaton.settle(end, &read);
                             }
                             end > molde_schema::UNDECIDED
                         }
@@ -81,8 +84,8 @@ fn a_mask_is_what_testing_each_token_byte_by_byte_says() {
                 for &byte in vocabulary.token_bytes(token).expect("a text token") {
                     state = automaton.step(state, byte);
                     read.push(byte);
+                    state = automaton.settle(state, &read);
                 }
-                state = automaton.settle(state, &read);
             }
         }
     }

@@ -204,7 +204,8 @@ impl<A: ByteAutomaton> StateTable<A> {
         }
         let mut possible = [false; 256];
         for byte in 0..=u8::MAX {
-            possible[usize::from(byte)] = self.automaton.step(state, byte).is_live();
+            // What only the text can tell may follow too.
+            possible[usize::from(byte)] = self.automaton.step(state, byte) != StateId::DEAD;
         }
         let mut texts: Vec<String> = SAMPLES
             .iter()

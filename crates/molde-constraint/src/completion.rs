@@ -139,12 +139,9 @@ impl<A: ByteAutomaton> StateTable<A> {
             if self.canonical_token(state).is_some_and(|expected| expected != token) {
                 return None;
             }
-            let Some(Step::To(after)) = self.step_token(state, token) else { return None };
+            let Some(Step::To(after)) = self.step_text(state, &text, token) else { return None };
             text.extend(self.vocabulary.token_bytes(token)?);
-            state = self.automaton.settle(after, &text);
-            if !state.is_live() {
-                return None;
-            }
+            state = after;
         }
         self.automaton.is_accepting(state).then_some(states)
     }

@@ -16,7 +16,7 @@ use molde_vocab::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::quoted::QuotedTokens;
-use crate::table::{StateTable, Step, set_bit};
+use crate::table::{StateTable, Step, clear_bit, set_bit};
 use crate::token_set::TokenSet;
 
 /// The mask of a state.
@@ -25,6 +25,37 @@ pub(crate) struct StateMask {
     pub(crate) mask: Arc<TokenMask>,
     /// Tokens left out because their successor was not decided.
     pub(crate) undecided: u32,
+    /// Tokens left out of which the text so far tells whether they are allowed.
+    pub(crate) ask: Arc<[TokenId]>,
+}
+
+impl StateMask {
+    pub(crate) fn new(mask: Arc<TokenMask>, mut ask: Vec<TokenId>) -> Self {
+        ask.sort_unstable();
+        ask.dedup();
+        Self { mask, undecided: 0, ask: ask.into() }
+    }
+}
+
+/// Stands, in walks, for a state of which only the text can tell what it is.
+const UNSETTLED: StateId = StateId(u32::MAX);
+
+/// What is known of a token without the text.
+enum Trial {
+    Live,
+    Dead,
+    /// The text tells.
+    Ask,
+    Undecided,
+}
+
+/// Texts after the end of a quoted one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct RestSet {
+    /// Those that may follow.
+    live: Box<[u32]>,
+    /// Those of which the text before tells.
+    ask: Box<[u32]>,
 }
 
 /// Index of a set of rests.
@@ -37,15 +68,15 @@ const NO_RESTS: RestsId = 0;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QuotedCache {
     /// Sets of rests that may follow the end of a text. Set 0 is empty.
-    rest_sets: IndexSet<Box<[u32]>, FxBuildHasher>,
+    rest_sets: IndexSet<RestSet, FxBuildHasher>,
     /// The rests that may follow a state; `None` if some could not be decided.
     rests: FxHashMap<StateId, Option<RestsId>>,
     /// Masks of texts with any content.
-    any: FxHashMap<AnyKey, Arc<TokenMask>>,
+    any: FxHashMap<AnyKey, StateMask>,
     /// What a state of a language of contents allows.
     languages: FxHashMap<QuotedContent, Option<Arc<LanguageTokens>>>,
     /// Masks by state of a language and rests.
-    language_masks: FxHashMap<(QuotedContent, Box<[RestsId]>), Arc<TokenMask>>,
+    language_masks: FxHashMap<(QuotedContent, Box<[RestsId]>), StateMask>,
     /// Successors of the states of each language of contents.
     rows: FxHashMap<u32, ContentRows>,
 }
@@ -144,24 +175,26 @@ impl<A: ByteAutomaton> StateTable<A> {
 
     fn find_mask(&mut self, state: StateId) -> StateMask {
         if let Some(mask) = self.mask_of_parts(state) {
-            return StateMask { mask, undecided: 0 };
+            return mask;
         }
         if let Some(position) = self.automaton.quoted(state)
             && let Some(mask) = self.quoted_mask(state, &position)
         {
-            return StateMask { mask, undecided: 0 };
+            return mask;
         }
         self.walked_mask(state)
     }
 
     /// The union of the masks of a state's parts. `None` if it has none, or something about them is
     /// undecided, which the whole state may see differently.
-    fn mask_of_parts(&mut self, state: StateId) -> Option<Arc<TokenMask>> {
+    fn mask_of_parts(&mut self, state: StateId) -> Option<StateMask> {
         let parts = self.automaton.parts(state);
         let (&first, rest) = parts.split_first()?;
         let mut masks = vec![self.plain_mask(first)];
+        let mut ask = masks[0].ask.to_vec();
         for &part in rest {
             let mask = self.plain_mask(part);
+            ask.extend(&*mask.ask);
             if !masks.iter().any(|known| Arc::ptr_eq(&known.mask, &mask.mask)) {
                 masks.push(mask);
             }
@@ -171,7 +204,7 @@ impl<A: ByteAutomaton> StateTable<A> {
             return None;
         }
         if let [only] = &masks[..] {
-            return Some(Arc::clone(&only.mask));
+            return Some(StateMask::new(Arc::clone(&only.mask), ask));
         }
         let total: usize = masks.iter().map(|mask| mask.mask.len()).sum();
         let union = if total <= FEW_TOKENS {
@@ -185,7 +218,8 @@ impl<A: ByteAutomaton> StateTable<A> {
             let len = words.iter().map(|word| word.count_ones() as usize).sum();
             TokenMask::from_counted_words(self.vocabulary.len(), words, len)
         };
-        Some(self.kept(union))
+        ask.retain(|&token| !union.contains(token));
+        Some(StateMask::new(self.kept(union), ask))
     }
 
     fn kept(&mut self, mask: TokenMask) -> Arc<TokenMask> {
@@ -200,17 +234,18 @@ impl<A: ByteAutomaton> StateTable<A> {
             automaton: &mut self.automaton,
             set: TokenSet::new(vocabulary.len()),
             undecided: 0,
+            ask: Vec::new(),
         };
         vocabulary.trie().walk_guided(&mut walk, state, &mut self.guided_stack);
-        let (mut set, undecided) = (walk.set, walk.undecided);
+        let (mut set, undecided, ask) = (walk.set, walk.undecided, walk.ask);
         if self.automaton.is_accepting(state) {
             vocabulary.end_of_turn().iter().for_each(|&token| set.insert(token));
         }
-        StateMask { mask: self.kept(set.into_mask()), undecided }
+        StateMask { undecided, ..StateMask::new(self.kept(set.into_mask()), ask) }
     }
 
     /// The mask inside a quoted text; `None` if something could not be decided.
-    fn quoted_mask(&mut self, state: StateId, position: &QuotedPosition) -> Option<Arc<TokenMask>> {
+    fn quoted_mask(&mut self, state: StateId, position: &QuotedPosition) -> Option<StateMask> {
         let tokens = Arc::clone(self.quoted_tokens.as_ref()?);
         let mut closed = Vec::with_capacity(position.closed.len());
         for &state in &position.closed {
@@ -235,7 +270,7 @@ impl<A: ByteAutomaton> StateTable<A> {
         least: u64,
         most: u64,
         other: RestsId,
-    ) -> Option<Arc<TokenMask>> {
+    ) -> Option<StateMask> {
         let mut empty = other;
         let mut apart: Vec<u32> = Vec::new();
         if !position.apart.is_empty() {
@@ -253,48 +288,83 @@ impl<A: ByteAutomaton> StateTable<A> {
             empty,
             other,
         };
-        if apart.is_empty()
-            && let Some(known) = self.quoted.any.get(&key)
-        {
-            return Some(Arc::clone(known));
+        // Beginnings need no look where there is no most: they can all go on differently.
+        let is_bounded = most < longest && !position.apart.is_empty();
+        let is_shared = apart.is_empty() && !is_bounded;
+        if is_shared && let Some(known) = self.quoted.any.get(&key) {
+            return Some(known.clone());
         }
         let (inside, inside_len) = tokens.inside(most);
         let mut words = inside.to_vec();
         let mut len = *inside_len;
+        let mut ask = Vec::new();
         for (rests, is_empty) in [(empty, true), (other, false)] {
             let rests = self.quoted.rest_sets.get_index(rests as usize)?;
-            for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
-                let characters = tokens.closer_contents[closer.content as usize].1;
-                if (closer.content == 0) == is_empty
-                    && (key.least..=key.most).contains(&characters)
-                    && (apart.is_empty() || apart.binary_search(&closer.content).is_err())
-                {
-                    set_bit(&mut words, closer.token);
-                    len += 1;
-                }
-            }
-        }
-        if !apart.is_empty() {
-            for rest in 0..tokens.rests_len() {
-                for closer in tokens.closers(rest) {
-                    if apart.binary_search(&closer.content).is_ok() {
-                        match self.step_token(state, closer.token)? {
-                            Step::To(_) => {
-                                set_bit(&mut words, closer.token);
-                                len += 1;
-                            }
-                            Step::Dead { .. } => {}
-                            Step::Undecided { .. } => return None,
+            for (list, is_live) in [(&rests.live, true), (&rests.ask, false)] {
+                for closer in list.iter().flat_map(|&rest| tokens.closers(rest)) {
+                    let characters = tokens.closer_contents[closer.content as usize].1;
+                    if (closer.content == 0) == is_empty
+                        && (key.least..=key.most).contains(&characters)
+                        && (apart.is_empty() || apart.binary_search(&closer.content).is_err())
+                    {
+                        if is_live {
+                            set_bit(&mut words, closer.token);
+                            len += 1;
+                        } else {
+                            ask.push(closer.token);
                         }
                     }
                 }
             }
         }
+        if !position.apart.is_empty() {
+            let mut alone: Vec<TokenId> = Vec::new();
+            for rest in 0..tokens.rests_len() {
+                let closers = tokens.closers(rest).iter();
+                alone.extend(
+                    closers
+                        .filter(|closer| apart.binary_search(&closer.content).is_ok())
+                        .map(|closer| closer.token),
+                );
+            }
+            if is_bounded {
+                // What is left of them may be too little to become another content.
+                alone.extend(tokens.beginnings_of(&position.apart));
+            }
+            for token in alone {
+                match self.try_token(state, token) {
+                    Trial::Live => len += usize::from(set_bit(&mut words, token)),
+                    Trial::Dead => len -= usize::from(clear_bit(&mut words, token)),
+                    Trial::Ask => {
+                        len -= usize::from(clear_bit(&mut words, token));
+                        ask.push(token);
+                    }
+                    Trial::Undecided => return None,
+                }
+            }
+        }
         let mask = self.kept(TokenMask::from_counted_words(self.vocabulary.len(), words, len));
-        if apart.is_empty() {
-            self.quoted.any.insert(key, Arc::clone(&mask));
+        let mask = StateMask::new(mask, ask);
+        if is_shared {
+            self.quoted.any.insert(key, mask.clone());
         }
         Some(mask)
+    }
+
+    /// What is known of a text token without the text.
+    fn try_token(&mut self, state: StateId, token: TokenId) -> Trial {
+        let bytes = self.vocabulary.token_bytes(token).unwrap_or_default();
+        let mut state = state;
+        for &byte in bytes {
+            let next = self.automaton.step(state, byte);
+            match next {
+                StateId::DEAD => return Trial::Dead,
+                StateId::UNDECIDED if self.automaton.needs_settling(state) => return Trial::Ask,
+                StateId::UNDECIDED => return Trial::Undecided,
+                _ => state = next,
+            }
+        }
+        Trial::Live
     }
 
     fn language_mask(
@@ -303,12 +373,12 @@ impl<A: ByteAutomaton> StateTable<A> {
         state: StateId,
         position: &QuotedPosition,
         closed: Box<[RestsId]>,
-    ) -> Option<Arc<TokenMask>> {
+    ) -> Option<StateMask> {
         let content = position.content;
         let is_shared = position.apart.is_empty() && position.beside.is_none();
         let key = (content, closed);
         if is_shared && let Some(known) = self.quoted.language_masks.get(&key) {
-            return Some(Arc::clone(known));
+            return Some(known.clone());
         }
         let allowed = if let Some(known) = self.quoted.languages.get(&content) {
             known.clone()
@@ -322,13 +392,20 @@ impl<A: ByteAutomaton> StateTable<A> {
         let empty =
             if apart.is_empty() { NO_RESTS } else { self.rests_after_quote(tokens, state)? };
         let mut set = allowed.inside.clone();
+        let mut ask: Vec<TokenId> = Vec::new();
         for (kind, &rests) in key.1.iter().enumerate() {
             let rests = self.quoted.rest_sets.get_index(rests as usize)?;
-            for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
-                if allowed.kinds[closer.content as usize] == Some(kind as u32)
-                    && apart.binary_search(&closer.content).is_err()
-                {
-                    set.insert(closer.token);
+            for (list, is_live) in [(&rests.live, true), (&rests.ask, false)] {
+                for closer in list.iter().flat_map(|&rest| tokens.closers(rest)) {
+                    if allowed.kinds[closer.content as usize] == Some(kind as u32)
+                        && apart.binary_search(&closer.content).is_err()
+                    {
+                        if is_live {
+                            set.insert(closer.token);
+                        } else {
+                            ask.push(closer.token);
+                        }
+                    }
                 }
             }
         }
@@ -338,34 +415,45 @@ impl<A: ByteAutomaton> StateTable<A> {
                 return None;
             }
             set.union(&beside.mask);
+            ask.extend(&*beside.ask);
         }
         if !position.apart.is_empty() {
             let rests = self.quoted.rest_sets.get_index(empty as usize)?;
-            for closer in rests.iter().flat_map(|&rest| tokens.closers(rest)) {
-                if closer.content == 0 {
-                    set.insert(closer.token);
+            for (list, is_live) in [(&rests.live, true), (&rests.ask, false)] {
+                for closer in list.iter().flat_map(|&rest| tokens.closers(rest)) {
+                    if closer.content == 0 {
+                        if is_live {
+                            set.insert(closer.token);
+                        } else {
+                            ask.push(closer.token);
+                        }
+                    }
                 }
             }
-            let mut ask: Vec<TokenId> = tokens.beginnings_of(&position.apart);
+            let mut alone: Vec<TokenId> = tokens.beginnings_of(&position.apart);
             for rest in 0..tokens.rests_len() {
                 let closers = tokens.closers(rest).iter();
-                ask.extend(
+                alone.extend(
                     closers
                         .filter(|closer| apart[1..].binary_search(&closer.content).is_ok())
                         .map(|closer| closer.token),
                 );
             }
-            for token in ask {
-                match self.step_token(state, token)? {
-                    Step::To(_) => set.insert(token),
-                    Step::Dead { .. } => set.remove(token),
-                    Step::Undecided { .. } => return None,
+            for token in alone {
+                match self.try_token(state, token) {
+                    Trial::Live => set.insert(token),
+                    Trial::Dead => set.remove(token),
+                    Trial::Ask => {
+                        set.remove(token);
+                        ask.push(token);
+                    }
+                    Trial::Undecided => return None,
                 }
             }
         }
-        let mask = self.kept(set.into_mask());
+        let mask = StateMask::new(self.kept(set.into_mask()), ask);
         if is_shared {
-            self.quoted.language_masks.insert(key, Arc::clone(&mask));
+            self.quoted.language_masks.insert(key, mask.clone());
         }
         Some(mask)
     }
@@ -450,7 +538,7 @@ impl<A: ByteAutomaton> StateTable<A> {
     /// The rests that may follow a state; `None` if some could not be decided.
     fn rests_after(&mut self, tokens: &QuotedTokens, state: StateId) -> Option<RestsId> {
         if self.quoted.rest_sets.is_empty() {
-            self.quoted.rest_sets.insert(Box::default());
+            self.quoted.rest_sets.insert(RestSet::default());
         }
         match state {
             StateId::DEAD => return Some(NO_RESTS),
@@ -460,13 +548,18 @@ impl<A: ByteAutomaton> StateTable<A> {
         if let Some(&known) = self.quoted.rests.get(&state) {
             return known;
         }
-        let mut walk =
-            RestWalk { automaton: &mut self.automaton, rests: vec![0], is_undecided: false };
+        let mut walk = RestWalk {
+            automaton: &mut self.automaton,
+            rests: vec![0],
+            ask: Vec::new(),
+            is_undecided: false,
+        };
         tokens.rests.walk_guided(&mut walk, state, &mut self.guided_stack);
-        let (mut rests, is_undecided) = (walk.rests, walk.is_undecided);
+        let (mut rests, mut ask, is_undecided) = (walk.rests, walk.ask, walk.is_undecided);
         rests.sort_unstable();
-        let found =
-            (!is_undecided).then(|| self.quoted.rest_sets.insert_full(rests.into()).0 as RestsId);
+        ask.sort_unstable();
+        let set = RestSet { live: rests.into(), ask: ask.into() };
+        let found = (!is_undecided).then(|| self.quoted.rest_sets.insert_full(set).0 as RestsId);
         self.quoted.rests.insert(state, found);
         found
     }
@@ -477,6 +570,8 @@ struct MaskWalk<'a, A> {
     automaton: &'a mut A,
     set: TokenSet,
     undecided: u32,
+    /// Tokens of which only the text tells.
+    ask: Vec<TokenId>,
 }
 
 impl<A: ByteAutomaton> TrieVisitor for MaskWalk<'_, A> {
@@ -485,25 +580,31 @@ impl<A: ByteAutomaton> TrieVisitor for MaskWalk<'_, A> {
     #[inline]
     fn enter(&mut self, state: StateId, byte: u8) -> Option<StateId> {
         // Undecided states are gone through, so that their tokens are counted.
-        if state == StateId::UNDECIDED {
+        if state == StateId::UNDECIDED || state == UNSETTLED {
             return Some(state);
         }
         let next = self.automaton.step(state, byte);
+        if next == StateId::UNDECIDED && self.automaton.needs_settling(state) {
+            return Some(UNSETTLED);
+        }
         (next != StateId::DEAD).then_some(next)
     }
 
     #[inline]
     fn token(&mut self, token: TokenId, state: StateId) {
-        if state == StateId::UNDECIDED {
-            self.undecided += 1;
-        } else {
-            self.set.insert(token);
+        match state {
+            StateId::UNDECIDED => self.undecided += 1,
+            UNSETTLED => self.ask.push(token),
+            _ => self.set.insert(token),
         }
     }
 }
 
 impl<A: ByteAutomaton> GuidedVisitor for MaskWalk<'_, A> {
     fn successors(&mut self, state: StateId) -> ByteSet {
+        if state == UNSETTLED {
+            return ByteSet::ALL;
+        }
         self.automaton.successors(state)
     }
 }
@@ -512,6 +613,8 @@ impl<A: ByteAutomaton> GuidedVisitor for MaskWalk<'_, A> {
 struct RestWalk<'a, A> {
     automaton: &'a mut A,
     rests: Vec<u32>,
+    /// Rests of which only the text before tells.
+    ask: Vec<u32>,
     is_undecided: bool,
 }
 
@@ -519,18 +622,28 @@ impl<A: ByteAutomaton> TrieVisitor for RestWalk<'_, A> {
     type State = StateId;
 
     fn enter(&mut self, state: StateId, byte: u8) -> Option<StateId> {
+        if state == UNSETTLED {
+            return Some(state);
+        }
         let next = self.automaton.step(state, byte);
+        if next == StateId::UNDECIDED && self.automaton.needs_settling(state) {
+            return Some(UNSETTLED);
+        }
         self.is_undecided |= next == StateId::UNDECIDED;
         next.is_live().then_some(next)
     }
 
-    fn token(&mut self, rest: u32, _state: StateId) {
-        self.rests.push(rest);
+    fn token(&mut self, rest: u32, state: StateId) {
+        let list = if state == UNSETTLED { &mut self.ask } else { &mut self.rests };
+        list.push(rest);
     }
 }
 
 impl<A: ByteAutomaton> GuidedVisitor for RestWalk<'_, A> {
     fn successors(&mut self, state: StateId) -> ByteSet {
+        if state == UNSETTLED {
+            return ByteSet::ALL;
+        }
         self.automaton.successors(state)
     }
 }

@@ -118,7 +118,7 @@ impl<A: ByteAutomaton> Matcher<A> {
                 Explanation::NotComplete
             };
         }
-        match self.table.step_token(state, token) {
+        match self.table.step_text(state, &self.text, token) {
             None => Explanation::NotText,
             Some(Step::To(_)) => match self.table.canonical_token(state) {
                 Some(expected) if expected != token => Explanation::NotCanonical { expected },
@@ -145,10 +145,16 @@ impl<A: ByteAutomaton> Matcher<A> {
 
     /// The state after the first `bytes` bytes of `token`.
     fn state_inside(&mut self, token: TokenId, bytes: usize) -> StateId {
-        let start = self.state();
-        let text = self.table.vocabulary.token_bytes(token).unwrap_or_default();
+        let mut state = self.state();
+        let mut text = self.text.clone();
+        let own = self.table.vocabulary.token_bytes(token).unwrap_or_default();
         let automaton = &mut self.table.automaton;
-        text.iter().take(bytes).fold(start, |state, &byte| automaton.step(state, byte))
+        for &byte in own.iter().take(bytes) {
+            text.push(byte);
+            let after = automaton.step(state, byte);
+            state = automaton.settle(after, &text);
+        }
+        state
     }
 
     fn is_accepting(&mut self) -> bool {
@@ -160,7 +166,7 @@ impl<A: ByteAutomaton> Matcher<A> {
     fn load_mask(&mut self) -> &Arc<TokenMask> {
         if self.current.is_none() && !self.ended {
             self.table.enforce_limits(&mut self.history);
-            let found = self.table.mask(self.state());
+            let found = self.table.mask(self.state(), &self.text);
             self.undecided = u64::from(found.undecided);
             self.current = Some(found.mask);
         }
@@ -198,7 +204,16 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
             return self.is_accepting();
         }
         let state = self.state();
-        let Some(Step::To(after)) = self.table.step_token(state, token) else { return false };
+        // As in `mask_within`: what is not recorded yet does not matter for how the text can end,
+        // unless the text has to be asked.
+        let after = match self.table.step_token(state, token) {
+            Some(Step::To(after)) => after,
+            Some(Step::Undecided { .. }) => match self.table.step_text(state, &self.text, token) {
+                Some(Step::To(after)) => after,
+                _ => return false,
+            },
+            _ => return false,
+        };
         if self.table.canonical_token(state).is_some_and(|expected| expected != token) {
             return false;
         }
@@ -209,7 +224,7 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
         if self.ended {
             return 0;
         }
-        self.table.completion_with(self.state(), &self.text, None).unwrap_or(usize::MAX)
+        self.table.completion_with(self.state(), &self.text).unwrap_or(usize::MAX)
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), ConstraintError> {
@@ -217,21 +232,21 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
             return Err(ConstraintError::NotText { token });
         }
         let state = self.state();
-        match self.table.step_token(state, token) {
+        match self.table.step_text(state, &self.text, token) {
             Some(Step::To(after)) => {
                 if let Some(expected) = self.table.canonical_token(state)
                     && expected != token
                 {
                     return Err(ConstraintError::NotCanonical { token, expected });
                 }
+                // What was promised without the text holds with it.
+                let promised = match self.table.step_token(state, token) {
+                    Some(Step::To(end)) if end != after => self.table.completion_plan(end),
+                    _ => Vec::new(),
+                };
+                self.table.restore_completion_plan(after, &promised);
                 let bytes = self.table.vocabulary.token_bytes(token).unwrap_or_default();
                 self.text.extend(bytes);
-                let after = self.table.automaton.settle(after, &self.text);
-                if !after.is_live() {
-                    self.text.truncate(self.text.len() - bytes.len());
-                    let byte_offset = bytes.len().saturating_sub(1);
-                    return Err(ConstraintError::TokenNotAllowed { token, byte_offset });
-                }
                 self.text_ends.push(self.text.len());
                 self.history.push(after);
                 let undecided = TokenConstraint::undecided(self);

@@ -81,15 +81,38 @@ impl<A: ByteAutomaton> StateTable<A> {
         }
     }
 
-    /// The mask of a live state.
-    pub(crate) fn mask(&mut self, state: StateId) -> StateMask {
+    /// The mask of a live state to which `text` leads.
+    pub(crate) fn mask(&mut self, state: StateId, text: &[u8]) -> StateMask {
+        let mut found = self.state_mask(state);
+        if found.ask.is_empty() {
+            return found;
+        }
+        let mut words = vec![0; self.vocabulary.len().div_ceil(64)];
+        found.mask.write_into(&mut words);
+        let mut len = found.mask.len();
+        for &token in &*found.ask {
+            match self.step_text(state, text, token) {
+                Some(Step::To(_)) => len += usize::from(set_bit(&mut words, token)),
+                Some(Step::Undecided { .. }) => found.undecided += 1,
+                Some(Step::Dead { .. }) | None => {}
+            }
+        }
+        let few = len <= molde_vocab::FEW_TOKENS;
+        let mask = TokenMask::from_counted_words(self.vocabulary.len(), words, len);
+        let mask =
+            if few { TokenMask::from_tokens(mask.vocabulary_len(), mask.iter()) } else { mask };
+        StateMask { mask: Arc::new(mask), ..found }
+    }
+
+    /// The mask of a live state, as far as it tells by itself.
+    fn state_mask(&mut self, state: StateId) -> StateMask {
         let Some(token) = self.canonical_token(state) else { return self.plain_mask(state) };
         if let Some(Facts { mask: Some(known), .. }) = self.facts.get(&state) {
             return known.clone();
         }
         let mask = TokenMask::from_tokens(self.vocabulary.len(), [token]);
         self.cache_bytes += size_of::<TokenMask>() + mask.memory_usage();
-        let mask = StateMask { mask: Arc::new(mask), undecided: 0 };
+        let mask = StateMask::new(Arc::new(mask), Vec::new());
         self.facts_mut(state).mask = Some(mask.clone());
         mask
     }
@@ -114,16 +137,24 @@ impl<A: ByteAutomaton> StateTable<A> {
         let vocabulary = Arc::clone(&self.vocabulary);
         let mut walk = EndsWalk { automaton: &mut self.automaton, ends: Vec::new() };
         vocabulary.trie().walk_guided(&mut walk, state, &mut self.guided_stack);
-        // Many tokens lead to the same state.
-        let mut known: FxHashMap<StateId, bool> = FxHashMap::default();
+        // Many tokens lead to the same state, and what completes it mostly depends on nothing else.
+        let mut known: FxHashMap<StateId, Option<bool>> = FxHashMap::default();
         for (token, end) in walk.ends {
-            let settles = self.automaton.needs_settling(end);
-            let fits = match known.get(&end) {
-                Some(&fits) if !settles => fits,
-                _ => self.completes_within(end, text, token, remaining),
+            let fits = if let Some(&fits) = known.get(&end) {
+                fits
+            } else {
+                let fits = self.completion_tokens(end).map(|tokens| tokens < remaining);
+                known.insert(end, fits);
+                fits
             };
-            known.insert(end, fits);
-            if fits {
+            if fits.unwrap_or_else(|| self.completes_text_within(end, text, token, remaining)) {
+                set.insert(token);
+            }
+        }
+        for &token in &*self.state_mask(state).ask {
+            if matches!(self.step_text(state, text, token), Some(Step::To(end))
+                if self.completes_within(end, text, token, remaining))
+            {
                 set.insert(token);
             }
         }
@@ -142,28 +173,55 @@ impl<A: ByteAutomaton> StateTable<A> {
         token: TokenId,
         remaining: usize,
     ) -> bool {
-        let mut end = end;
-        if self.automaton.needs_settling(end) {
-            let bytes = self.vocabulary.token_bytes(token).unwrap_or_default();
-            end = self.automaton.settle(end, &[text, bytes].concat());
+        match self.completion_tokens(end) {
+            Some(tokens) => tokens < remaining,
+            None => self.completes_text_within(end, text, token, remaining),
         }
-        end.is_live()
-            && self.completion_with(end, text, Some(token)).is_some_and(|tokens| tokens < remaining)
     }
 
-    /// The number of tokens that complete the text from a live state, which `text` and then `token`
-    /// lead to; `None` if the vocabulary cannot spell it.
-    pub(crate) fn completion_with(
+    /// The same where the state alone does not tell.
+    fn completes_text_within(
+        &mut self,
+        end: StateId,
+        text: &[u8],
+        token: TokenId,
+        remaining: usize,
+    ) -> bool {
+        let bytes = self.vocabulary.token_bytes(token).unwrap_or_default();
+        let text = [text, bytes].concat();
+        let end = self.automaton.settle(end, &text);
+        end.is_live() && self.completion_with(end, &text).is_some_and(|tokens| tokens < remaining)
+    }
+
+    /// The number of tokens that complete `text`, which leads to a live state; `None` if the
+    /// vocabulary cannot spell it.
+    pub(crate) fn completion_with(&mut self, state: StateId, text: &[u8]) -> Option<usize> {
+        self.completion_tokens(state).or_else(|| self.completion_by_text(state, text))
+    }
+
+    /// Where a text token leads from a live state to which `text` leads, what it ends being
+    /// recorded byte by byte; `None` for a token without text.
+    pub(crate) fn step_text(
         &mut self,
         state: StateId,
         text: &[u8],
-        token: Option<TokenId>,
-    ) -> Option<usize> {
-        self.completion_tokens(state).or_else(|| {
-            let bytes = token.and_then(|token| self.vocabulary.token_bytes(token));
-            let text = [text, bytes.unwrap_or_default()].concat();
-            self.completion_by_text(state, &text)
-        })
+        token: TokenId,
+    ) -> Option<Step> {
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let bytes = vocabulary.token_bytes(token).filter(|bytes| !bytes.is_empty())?;
+        let mut state = state;
+        for (byte_offset, &byte) in bytes.iter().enumerate() {
+            state = self.automaton.step(state, byte);
+            if state.is_live() && self.automaton.needs_settling(state) {
+                state = self.automaton.settle(state, &[text, &bytes[..=byte_offset]].concat());
+            }
+            match state {
+                StateId::DEAD => return Some(Step::Dead { byte_offset }),
+                StateId::UNDECIDED => return Some(Step::Undecided { byte_offset }),
+                _ => {}
+            }
+        }
+        Some(Step::To(state))
     }
 
     /// Where a text token leads from a live state; `None` for a token without text.
@@ -253,12 +311,20 @@ impl<A: ByteAutomaton> TrieVisitor for EndsWalk<'_, A> {
     }
 }
 
+/// Sets a bit; whether it was not set.
 #[inline]
-pub(crate) fn set_bit(words: &mut [u64], token: TokenId) {
-    words[(token / u64::BITS) as usize] |= 1 << (token % u64::BITS);
+pub(crate) fn set_bit(words: &mut [u64], token: TokenId) -> bool {
+    let word = &mut words[(token / u64::BITS) as usize];
+    let before = *word;
+    *word |= 1 << (token % u64::BITS);
+    *word != before
 }
 
+/// Clears a bit; whether it was set.
 #[inline]
-pub(crate) fn clear_bit(words: &mut [u64], token: TokenId) {
-    words[(token / u64::BITS) as usize] &= !(1 << (token % u64::BITS));
+pub(crate) fn clear_bit(words: &mut [u64], token: TokenId) -> bool {
+    let word = &mut words[(token / u64::BITS) as usize];
+    let before = *word;
+    *word &= !(1 << (token % u64::BITS));
+    *word != before
 }

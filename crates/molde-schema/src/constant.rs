@@ -17,6 +17,7 @@ pub(crate) fn scalars(
     document: &Document,
     pointer: &str,
     values: &[ValueId],
+    limits: &NumberLimits,
 ) -> Result<Node, ConstantError> {
     let mut types = TypeSet::NONE;
     let mut numbers = Vec::new();
@@ -27,7 +28,7 @@ pub(crate) fn scalars(
             Value::Boolean(false) => TypeSet::FALSE,
             Value::Boolean(true) => TypeSet::TRUE,
             Value::Number(text) => {
-                numbers.push(Decimal::parse(text, &NumberLimits::default())?);
+                numbers.push(Decimal::parse(text, limits)?);
                 TypeSet::NUMBER
             }
             Value::String(text) => {
@@ -55,13 +56,14 @@ pub(crate) fn constant(
     document: &Document,
     pointer: &str,
     value: ValueId,
+    limits: &NumberLimits,
     nodes: &mut Vec<Node>,
 ) -> Result<NodeId, ConstantError> {
     let node = match document.get(value) {
         Value::Array(items) => {
             let mut prefix = Vec::with_capacity(items.len());
             for &item in items {
-                prefix.push(constant(document, pointer, item, nodes)?);
+                prefix.push(constant(document, pointer, item, limits, nodes)?);
             }
             let mut node = Node::of_types(pointer.to_owned(), TypeSet::ARRAY);
             node.array = Some(Box::new(ArrayRule {
@@ -75,7 +77,7 @@ pub(crate) fn constant(
         Value::Object(members) => {
             let mut rule = ObjectRule::default();
             for (name, &member) in members {
-                let member = constant(document, pointer, member, nodes)?;
+                let member = constant(document, pointer, member, limits, nodes)?;
                 rule.properties.insert(name.as_str().into(), member);
                 rule.required.push(name.as_str().into());
             }
@@ -84,7 +86,7 @@ pub(crate) fn constant(
             node.object = Some(Box::new(rule));
             node
         }
-        _ => scalars(document, pointer, &[value])?,
+        _ => scalars(document, pointer, &[value], limits)?,
     };
     Ok(push(nodes, node))
 }
@@ -100,19 +102,19 @@ fn quoted(text: &str) -> String {
 }
 
 /// A text that equal values share and different ones do not.
-pub(crate) fn canonical(document: &Document, value: ValueId) -> Result<String, NumberError> {
-    Ok(match document.get(value) {
+pub(crate) fn canonical(document: &Document, value: ValueId) -> String {
+    match document.get(value) {
         Value::Null => "null".to_owned(),
         Value::Boolean(value) => value.to_string(),
         Value::Number(text) => {
-            let number = Decimal::parse(text, &NumberLimits::default())?;
+            let number = Decimal::parse(text, &NumberLimits::unbounded())
+                .expect("the parser of the document has seen that it is a number");
             format!("{}e{}", number.mantissa(), number.exponent())
         }
         Value::String(text) => quoted(text),
         Value::Array(items) => {
-            let items: Result<Vec<String>, _> =
-                items.iter().map(|&item| canonical(document, item)).collect();
-            format!("[{}]", items?.join(","))
+            let items: Vec<String> = items.iter().map(|&item| canonical(document, item)).collect();
+            format!("[{}]", items.join(","))
         }
         Value::Object(members) => {
             let mut sorted: Vec<_> = members.iter().collect();
@@ -120,10 +122,10 @@ pub(crate) fn canonical(document: &Document, value: ValueId) -> Result<String, N
             let mut text = String::from("{");
             for (name, &member) in sorted {
                 text.push_str(&quoted(name));
-                text.push_str(&canonical(document, member)?);
+                text.push_str(&canonical(document, member));
                 text.push(',');
             }
             text + "}"
         }
-    })
+    }
 }

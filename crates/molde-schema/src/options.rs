@@ -87,6 +87,17 @@ pub struct Limits {
     pub expansion_steps: usize,
     /// Ways in which one text can be read at the same time. Default 2,048.
     pub threads: usize,
+    /// Items that an array whose items must differ may need (`minItems`, `minContains`). Default
+    /// 4,096.
+    pub distinct_items: u64,
+    /// Different values with which the items of such arrays are compared in one sequence. Default
+    /// 65,536.
+    pub distinct_values: usize,
+    /// Steps in one search for the items that an array needs. Default 50,000.
+    pub item_steps: usize,
+    /// Steps in one search for a way in which an item can still differ from those before it.
+    /// Default 50,000.
+    pub comparison_steps: usize,
     /// Bytes of the shortest text of any value that is offered. Default 1 MiB.
     pub completion_bytes: u64,
     /// Bytes of whitespace in one place under [`Style::Flexible`], plus 8 for each level of
@@ -103,6 +114,10 @@ impl Default for Limits {
             alternatives: 4096,
             expansion_steps: 200_000,
             threads: 2048,
+            distinct_items: 4096,
+            distinct_values: 1 << 16,
+            item_steps: 50_000,
+            comparison_steps: 50_000,
             completion_bytes: 1 << 20,
             whitespace_bytes: 24,
         }

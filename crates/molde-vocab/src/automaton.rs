@@ -132,8 +132,10 @@ pub trait ByteAutomaton {
     /// The state with what only the whole text can tell, such as the exact spelling of a name that
     /// must not come again. `text` is everything read so far and `state` the state it leads to.
     ///
-    /// To be called after each token of a real text; never while a vocabulary is walked, where one
-    /// state stands for all the texts that lead to it. Default: the state itself.
+    /// To be called after each byte of a real text; never while a vocabulary is walked, where one
+    /// state stands for all the texts that lead to it. A step from a state that needs settling leads
+    /// to [`StateId::UNDECIDED`] if it depends on the text: whoever has the text settles and tries
+    /// again. Default: the state itself.
     fn settle(&mut self, state: StateId, _text: &[u8]) -> StateId {
         state
     }

@@ -17,7 +17,7 @@ const FILES: [&str; 3] = [
     include_str!("../../../molde-schema/tests/data/combinations.json"),
 ];
 
-pub(crate) const SCHEMAS: [&str; 18] = [
+pub(crate) const SCHEMAS: [&str; 32] = [
     r#"{"type": "object", "properties": {"a": {"type": "string"}, "ab": true, "": true}}"#,
     r#"{"type": "object", "properties": {"a": true, "n": true}, "required": ["ab", "n"], "minProperties": 4}"#,
     r#"{"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}, "maxProperties": 2}"#,
@@ -36,6 +36,20 @@ pub(crate) const SCHEMAS: [&str; 18] = [
     r#"{"properties": {"n": true}, "patternProperties": {"^é|b$": {"type": "string"}}, "minProperties": 2}"#,
     r#"{"type": "object", "minProperties": 3, "maxProperties": 4}"#,
     r#"{"anyOf": [{"patternProperties": {"^a": {"type": "null"}}}, {"properties": {"a": {"type": "object"}}}]}"#,
+    r#"{"uniqueItems": true}"#,
+    r#"{"type": "array", "items": {"type": "string"}, "uniqueItems": true, "minItems": 3}"#,
+    r#"{"type": "array", "items": {"type": "string", "maxLength": 2}, "uniqueItems": true, "minItems": 2}"#,
+    r#"{"type": "array", "items": {"type": "string", "pattern": "^(a|ab|b+)$"}, "uniqueItems": true, "minItems": 2}"#,
+    r#"{"type": "array", "items": {"type": "integer"}, "uniqueItems": true, "minItems": 3}"#,
+    r#"{"type": "array", "items": {"enum": ["a", "b", 0, 12, null]}, "uniqueItems": true, "minItems": 4}"#,
+    r#"{"type": "array", "items": {"enum": ["a", "b", 0, 12, null]}, "uniqueItems": true, "contains": {"type": "integer"}, "minContains": 2}"#,
+    r#"{"type": "array", "prefixItems": [{"enum": ["a", "b"]}, {"const": "a"}], "items": {"type": "boolean"}, "uniqueItems": true, "minItems": 3}"#,
+    r#"{"type": "array", "items": {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "boolean"}}, "required": ["a"], "additionalProperties": false}, "uniqueItems": true, "minItems": 2}"#,
+    r#"{"type": "array", "items": {"type": "object", "properties": {"a": {"enum": [0, 12]}, "b": {"type": "boolean"}}, "required": ["a"], "additionalProperties": false}, "uniqueItems": true, "minItems": 3}"#,
+    r#"{"type": "array", "items": {"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": true}, "uniqueItems": true, "minItems": 2}"#,
+    r#"{"type": "array", "items": {"type": "string"}, "not": {"uniqueItems": true}, "maxItems": 2}"#,
+    r#"{"type": "array", "items": {"enum": ["a", "b", null, 12]}, "not": {"uniqueItems": true}, "minItems": 3}"#,
+    r#"{"type": "array", "items": {"type": "object", "additionalProperties": {"type": "boolean"}, "maxProperties": 2}, "uniqueItems": true, "contains": {"required": ["a"]}}"#,
 ];
 
 /// Every byte, what JSON is made of, and random pieces of that: whatever can stand in one token.
@@ -66,10 +80,11 @@ pub(crate) fn vocabulary() -> Arc<Vocabulary> {
     Arc::new(Vocabulary::new(entries, [end], None).unwrap())
 }
 
-/// The tokens that fit by trying each, and how many are undecided.
+/// The tokens that fit after `text` by trying each, and how many are undecided.
 fn naive(
     automaton: &mut SchemaConstraint,
     state: StateId,
+    text: &[u8],
     vocabulary: &Vocabulary,
 ) -> (Vec<TokenId>, u64) {
     let mut allowed = Vec::new();
@@ -77,7 +92,16 @@ fn naive(
     for token in 0..vocabulary.len() as TokenId {
         match vocabulary.token_bytes(token) {
             Some(bytes) => {
-                let end = bytes.iter().fold(state, |state, &byte| automaton.step(state, byte));
+                let mut text = text.to_vec();
+                let mut end = state;
+                for &byte in bytes {
+                    text.push(byte);
+                    end = automaton.step(end, byte);
+                    if !end.is_live() {
+                        break;
+                    }
+                    end = automaton.settle(end, &text);
+                }
                 undecided += u64::from(end == StateId::UNDECIDED);
                 if end.is_live() {
                     allowed.push(token);
@@ -94,6 +118,7 @@ fn naive(
 
 /// Walks of up to 12 tokens; returns how many states were looked at.
 fn check(schema: &str, options: &CompileOptions, vocabulary: &Arc<Vocabulary>, seed: u64) -> usize {
+    let source = schema;
     let Ok(schema) = CompiledSchema::compile(schema, options) else { return 0 };
     let schema = Arc::new(schema);
     let matcher_options =
@@ -107,9 +132,14 @@ fn check(schema: &str, options: &CompileOptions, vocabulary: &Arc<Vocabulary>, s
         let mut undecided = 0;
         for _ in 0..12 {
             let mut automaton = matcher.automaton().clone();
-            let (expected, more) = naive(&mut automaton, matcher.state(), vocabulary);
+            let (expected, more) =
+                naive(&mut automaton, matcher.state(), matcher.text(), vocabulary);
             undecided += more;
-            let mask: Vec<TokenId> = matcher.mask().unwrap().iter().collect();
+            let so_far = matcher.text().escape_ascii().to_string();
+            let mask: Vec<TokenId> = match matcher.mask() {
+                Ok(mask) => mask.iter().collect(),
+                Err(error) => panic!("{options:?}: {error} after {so_far} under {source}"),
+            };
             if mask != expected {
                 let text = |t: TokenId| {
                     vocabulary.token_bytes(t).unwrap_or(b"<end>").escape_ascii().to_string()
@@ -118,7 +148,9 @@ fn check(schema: &str, options: &CompileOptions, vocabulary: &Arc<Vocabulary>, s
                     expected.iter().filter(|t| !mask.contains(t)).map(|&t| text(t)).collect();
                 let extra: Vec<_> =
                     mask.iter().filter(|t| !expected.contains(t)).map(|&t| text(t)).collect();
-                panic!("{options:?}: missing {missing:?}, not allowed {extra:?}");
+                panic!(
+                    "{options:?}: missing {missing:?}, not allowed {extra:?} after {so_far} under {source}"
+                );
             }
             assert_eq!(matcher.undecided(), undecided);
             states += 1;
@@ -169,6 +201,7 @@ fn under_every_schema_texts_are_completed_within_what_is_promised() {
     schemas.push(r#"{"type": "object", "minProperties": 6}"#.to_owned());
     let mut random = Random(3);
     for (index, schema) in schemas.iter().enumerate() {
+        let source = schema;
         let Ok(schema) = CompiledSchema::compile(schema, &CompileOptions::default()) else {
             continue;
         };
@@ -187,7 +220,8 @@ fn under_every_schema_texts_are_completed_within_what_is_promised() {
             matcher.accept(token).unwrap();
             remaining -= 1;
             let needed = matcher.completion_tokens();
-            assert!(needed <= remaining, "{needed} of {remaining}");
+            let so_far = matcher.text().escape_ascii();
+            assert!(needed <= remaining, "{needed} of {remaining} after {so_far} under {source}");
         }
     }
 }

@@ -124,7 +124,13 @@ impl Explainer<'_> {
         let shown = String::from_utf8_lossy(&text[..text.len().min(TOLD_BYTES)]);
         if keyword == DataKeyword::Const {
             let mut nodes = std::mem::take(&mut Arc::make_mut(&mut self.schema).nodes);
-            let value = constant(&document, pointer, document.root(), &mut nodes);
+            let value = constant(
+                &document,
+                pointer,
+                document.root(),
+                &crate::number::NumberLimits::default(),
+                &mut nodes,
+            );
             Arc::make_mut(&mut self.schema).nodes = nodes;
             let mut node = Node::of_types(pointer.to_owned(), TypeSet::ALL);
             node.applicators.push(Applicator::All(Demand::holds(value.ok()?)));

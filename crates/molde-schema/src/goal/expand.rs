@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::dfa::{Dfa, DfaError};
 use crate::ir::{Applicator, Demand, Node, NodeId, TypeSet};
-use crate::number::{NumberAutomaton, NumberError, NumberLimits, NumberSpec};
+use crate::number::{NumberAutomaton, NumberError, NumberSpec};
 
 use super::partial::{Evaluation, Partial, Scopes, Todo, least};
 use super::shape::StringShape;
@@ -346,6 +346,10 @@ impl Goals {
                 }
                 forks
             }
+            // An `if` that nothing follows from is of interest only to who asks what it evaluated.
+            Applicator::Cases(cases) if scopes == 0 && is_certain(cases) => {
+                vec![(Fork::Demands(Vec::new()), 0)]
+            }
             Applicator::Cases(cases) => {
                 cases.iter().map(|case| (Fork::Demands(case.to_vec()), scopes)).collect()
             }
@@ -449,7 +453,7 @@ impl Goals {
         true
     }
 
-    fn number_alternative(
+    pub(super) fn number_alternative(
         &mut self,
         specs: Vec<NumberSpec>,
         goal: GoalId,
@@ -458,7 +462,7 @@ impl Goals {
             return Ok(Some(Alternative::Number(NumberId(index as u32))));
         }
         let style = self.options.number_style;
-        let automaton = NumberAutomaton::new(&specs, style, &NumberLimits::default())
+        let automaton = NumberAutomaton::new(&specs, style, &self.number_limits)
             .map_err(|error| self.number_limit(&error, goal))?;
         if automaton.is_empty() {
             return Ok(None);
@@ -512,6 +516,11 @@ impl Goals {
     fn dfa_limit(&self, error: &DfaError, goal: GoalId) -> GoalLimit {
         GoalLimit::from_dfa(error, self.pointer(goal))
     }
+}
+
+/// Whether one of the cases is that of every value: a demand and its negation, and nothing else.
+fn is_certain(cases: &[Box<[Demand]>]) -> bool {
+    matches!(cases, [one, two] if matches!((&**one, &**two), (&[one], &[two]) if one == !two))
 }
 
 /// The scopes that are open inside a node: those around it and its own. Notes in all of them that

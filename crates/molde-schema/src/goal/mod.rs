@@ -43,6 +43,7 @@ mod relation;
 mod rule;
 mod shape;
 mod solve;
+mod values;
 mod violation;
 mod write;
 
@@ -53,14 +54,15 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::dfa::{Dfa, DfaError, DfaLimits};
 use crate::ir::{Demand, NodeId, Schema};
-use crate::number::{NumberAutomaton, NumberSpec};
+use crate::number::{NumberAutomaton, NumberLimits, NumberSpec};
 use crate::options::CompileOptions;
 
 pub(crate) use items::ItemState;
-pub(crate) use names::{ExtraNames, NameClass};
+pub(crate) use names::{ExtraNames, NameClass, word_counts};
 pub(crate) use plan::{Member, Progress, is_taken};
 pub(crate) use rule::ChildOption;
 pub(crate) use shape::{ArrayShape, ObjectShape, StringShape};
+pub(crate) use values::ConstantId;
 
 /// Index of a goal in [`Goals`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -121,6 +123,12 @@ pub(crate) struct GoalLimit {
 }
 
 impl GoalLimit {
+    /// No limit, but a value or name that has ended and is not recorded yet: what follows depends
+    /// on it, and only the text can tell.
+    pub(crate) fn unsettled() -> Self {
+        Self { name: "unsettled", limit: 0, unit: "unrecorded values", pointer: String::new() }
+    }
+
     fn from_dfa(error: &DfaError, pointer: String) -> Self {
         let (name, limit, unit) = match *error {
             DfaError::States { limit } => ("max_states", limit, "states"),
@@ -167,6 +175,7 @@ pub(crate) struct Goals {
     pub(crate) schema: Arc<Schema>,
     pub(crate) options: CompileOptions,
     dfa_limits: DfaLimits,
+    pub(crate) number_limits: NumberLimits,
     ids: IndexSet<Box<[Demand]>, FxBuildHasher>,
     known: Vec<Known>,
     numbers: Vec<NumberAutomaton>,
@@ -188,8 +197,10 @@ pub(crate) struct Goals {
     planned_names: FxHashMap<(ObjectId, Progress), Arc<[Box<str>]>>,
     /// Complements of languages, by the address of the language, which is kept alive here.
     complements: FxHashMap<usize, (Arc<Dfa>, Arc<Dfa>)>,
-    /// The nodes of single values, by their canonical text.
-    constants: FxHashMap<String, NodeId>,
+    /// The values that items are compared with.
+    values: values::Values,
+    /// How arrays whose items must differ can be finished.
+    distinct_plans: FxHashMap<distinct::PlanKey, Option<distinct::DistinctPlan>>,
     /// Disjunctions made up while expanding, by their members.
     choices: FxHashMap<Box<[NodeId]>, NodeId>,
     /// The languages of names that satisfy a node.
@@ -207,6 +218,7 @@ impl Goals {
             schema,
             options,
             dfa_limits: DfaLimits::default(),
+            number_limits: NumberLimits::default(),
             ids: IndexSet::default(),
             known: Vec::new(),
             numbers: Vec::new(),
@@ -222,7 +234,8 @@ impl Goals {
             plans: FxHashMap::default(),
             planned_names: FxHashMap::default(),
             complements: FxHashMap::default(),
-            constants: FxHashMap::default(),
+            values: values::Values::default(),
+            distinct_plans: FxHashMap::default(),
             choices: FxHashMap::default(),
             name_languages: FxHashMap::default(),
             related: relation::Found::default(),
@@ -348,6 +361,8 @@ impl Goals {
             + numbers * NUMBER_STATE_BYTES
             + self.plans.len() * 256
             + self.related.memory_usage()
+            + self.distinct_plans.len() * 192
+            + self.values.memory_usage()
             + upper
     }
 }

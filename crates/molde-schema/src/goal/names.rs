@@ -134,7 +134,7 @@ impl Search<'_> {
 }
 
 /// Number of words from each state of a language; `u64::MAX` where there are infinitely many.
-fn word_counts(language: &Dfa) -> Box<[u64]> {
+pub(crate) fn word_counts(language: &Dfa) -> Box<[u64]> {
     let states = language.states();
     let mut incoming: Vec<Vec<u32>> = vec![Vec::new(); states];
     let mut open = vec![0u32; states];

@@ -172,6 +172,8 @@ pub(crate) struct ArrayShape {
     pub(crate) counters: Box<[(u64, Option<u64>)]>,
     /// No two items are equal.
     pub(crate) is_unique: bool,
+    /// Some two items are equal.
+    pub(crate) repeats: bool,
 }
 
 impl ArrayShape {
@@ -181,6 +183,7 @@ impl ArrayShape {
             rules.nodes.iter().filter_map(|&node| schema.node(node).array.as_deref()).collect();
         let mut counters: Vec<ItemCounter> = Vec::new();
         let mut is_unique = false;
+        let repeats = rules.repeats && !goals.is_upper;
         if !goals.is_upper {
             counters.extend(rules.counters.iter().cloned());
             is_unique = nodes.iter().any(|rule| rule.unique);
@@ -256,10 +259,12 @@ impl ArrayShape {
             min_items: nodes
                 .iter()
                 .map(|rule| rule.min_items)
-                .fold(rules.min_items, std::cmp::Ord::max),
+                .fold(rules.min_items, std::cmp::Ord::max)
+                .max(if repeats { 2 } else { 0 }),
             max_items: nodes.iter().map(|rule| rule.max_items).fold(rules.max_items, least),
             counters: counters.iter().map(|counter| (counter.min, counter.max)).collect(),
             is_unique,
+            repeats,
         })
     }
 
@@ -274,7 +279,12 @@ impl ArrayShape {
 
     /// Whether the next item depends on those before it by more than their number.
     pub(crate) fn remembers(&self) -> bool {
-        self.is_unique || !self.counters.is_empty()
+        self.compares() || !self.counters.is_empty()
+    }
+
+    /// Whether it matters which items are equal.
+    pub(crate) fn compares(&self) -> bool {
+        self.is_unique || self.repeats
     }
 
     /// The count to carry on: where all further items are alike, it no longer matters.
@@ -360,17 +370,10 @@ impl Goals {
         goal: GoalId,
     ) -> Result<Option<ArrayId>, GoalLimit> {
         let pointer = self.pointer(goal);
-        if rules.repeats && !self.is_upper {
-            return Err(GoalLimit {
-                name: "negated_unique_items",
-                limit: 0,
-                unit: "negations of `uniqueItems`",
-                pointer,
-            });
-        }
         let shape = ArrayShape::merge(self, rules, &pointer)?;
         let is_empty = |(min, max): (u64, Option<u64>)| max.is_some_and(|max| max < min);
         if is_empty((shape.min_items, shape.max_items))
+            || shape.is_unique && shape.repeats
             || shape.counters.iter().any(|&bounds| is_empty(bounds))
         {
             return Ok(None);

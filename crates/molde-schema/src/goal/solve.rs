@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use crate::options::Style;
 
+use super::items::ItemState;
 use super::plan::Progress;
 use super::{Alternative, GoalId, GoalLimit, Goals, Known, ObjectId, Solution};
 
@@ -173,7 +174,7 @@ impl Goals {
                 if most > limit {
                     return Err(too_long());
                 }
-                self.item_goals(&shape)?
+                self.item_goals(&shape, &ItemState::start(&shape))?
             }
             Alternative::Object(id) => {
                 if self.object(id).min_properties.saturating_mul(MEMBER_BYTES) > limit {
@@ -209,8 +210,7 @@ impl Goals {
             Alternative::Array(id) => {
                 let shape = Arc::clone(self.array(id));
                 let known = |goal: GoalId| bytes.get(&goal).copied().flatten();
-                let counters = vec![0; shape.counters.len()];
-                self.item_plan(&shape, 0, &counters, &known)?
+                self.item_plan(&shape, 0, &ItemState::start(&shape), &known)?
                     .and_then(|plan| plan.bytes(separator, &known))
                     .map(|items| items.saturating_add(2))
             }

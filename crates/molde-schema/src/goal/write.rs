@@ -1,8 +1,10 @@
 //! The text of a short value.
 
+use std::sync::Arc;
+
 use crate::text::quoted;
 
-use super::items::{ItemPlan, ItemState};
+use super::items::ItemState;
 use super::{Alternative, ArrayId, GoalId, GoalLimit, Goals, Member, ObjectId, Progress};
 
 /// What is left to write, in reverse.
@@ -47,19 +49,23 @@ impl Goals {
                     text.push(b'"');
                 }
                 Alternative::Array(id) => {
-                    let state = ItemState::start(self.array(id));
-                    let plan = self.solved_item_plan(id, 0, &state)?.unwrap_or_default();
+                    let shape = Arc::clone(self.array(id));
+                    let state = ItemState::start(&shape);
                     text.push(b'[');
-                    if self.array(id).is_unique {
-                        self.write_distinct(&plan, &state, true, text)?;
-                        text.push(b']');
-                        continue;
-                    }
                     parts.push(Part::Text(b"]".to_vec()));
                     let first = parts.len();
-                    for goal in items(&plan).rev() {
-                        parts.push(Part::Value(goal));
-                        parts.push(Part::Text(self.separator().to_vec()));
+                    if shape.is_unique {
+                        let plan = self.distinct_plan(id, 0, &state, None)?.unwrap_or_default();
+                        for &(_, value) in plan.iter().rev() {
+                            parts.push(Part::Text(self.value_text(value).to_vec()));
+                            parts.push(Part::Text(self.separator().to_vec()));
+                        }
+                    } else {
+                        let plan = self.solved_item_plan(&shape, 0, &state)?.unwrap_or_default();
+                        for goal in plan.goals().rev() {
+                            parts.push(Part::Value(goal));
+                            parts.push(Part::Text(self.separator().to_vec()));
+                        }
                     }
                     if parts.len() > first {
                         parts.pop();
@@ -92,11 +98,22 @@ impl Goals {
         enough: usize,
         text: &mut Vec<u8>,
     ) -> Result<(), GoalLimit> {
-        let plan = self.solved_item_plan(id, count, state)?.unwrap_or_default();
-        if self.array(id).is_unique {
-            return self.write_distinct(&plan, state, is_first, text);
+        let shape = Arc::clone(self.array(id));
+        if shape.is_unique {
+            let plan = self.distinct_plan(id, count, state, None)?.unwrap_or_default();
+            for (index, &(_, value)) in plan.iter().enumerate() {
+                if text.len() >= enough {
+                    break;
+                }
+                if index > 0 || !is_first {
+                    text.extend(self.separator());
+                }
+                text.extend(&*self.value_text(value));
+            }
+            return Ok(());
         }
-        for (index, goal) in items(&plan).enumerate() {
+        let plan = self.solved_item_plan(&shape, count, state)?.unwrap_or_default();
+        for (index, goal) in plan.goals().enumerate() {
             if text.len() >= enough {
                 break;
             }
@@ -108,33 +125,33 @@ impl Goals {
         Ok(())
     }
 
-    /// Appends items of which each differs from those before it. Recursive in the nesting of such
-    /// arrays only.
-    fn write_distinct(
+    /// Appends an item with a goal, and the items with which the array, which has counted it already,
+    /// can be finished then.
+    pub(crate) fn write_item(
         &mut self,
-        plan: &ItemPlan,
+        id: ArrayId,
+        count: u64,
         state: &ItemState,
-        is_first: bool,
+        goal: GoalId,
         text: &mut Vec<u8>,
     ) -> Result<(), GoalLimit> {
-        let mut state = state.clone();
-        for (index, goal) in items(plan).enumerate() {
-            if index > 0 || !is_first {
-                text.extend(self.separator());
+        if self.array(id).is_unique {
+            let plan = self.distinct_plan(id, count, state, Some(goal))?.unwrap_or_default();
+            for (index, &(_, value)) in plan.iter().enumerate() {
+                if index > 0 {
+                    text.extend(self.separator());
+                }
+                text.extend(&*self.value_text(value));
             }
-            let mut item = Vec::new();
-            self.write_value(goal, usize::MAX, &mut item)?;
-            let mut value = self.constant(&item)?;
-            if state.values.contains(&value) {
-                item.clear();
-                let goal = self.without_values(goal, &state.values);
-                self.write_value(goal, usize::MAX, &mut item)?;
-                value = self.constant(&item)?;
-            }
-            state = state.with_value(value);
-            text.extend(item);
+            return Ok(());
         }
-        Ok(())
+        let mut item = Vec::new();
+        self.write_value(goal, usize::MAX, &mut item)?;
+        let value = self.value(&item)?;
+        let repeated = state.repeated || state.values.contains(&value);
+        let after = ItemState { repeated, ..state.with_value(value) };
+        text.extend(item);
+        self.write_items(id, count, &after, false, usize::MAX, text)
     }
 
     /// Appends an object whose members are related to each other: each is written such that what
@@ -196,11 +213,4 @@ impl Goals {
         key.extend(self.colon());
         key
     }
-}
-
-/// Every item of a plan.
-fn items(plan: &ItemPlan) -> impl DoubleEndedIterator<Item = GoalId> {
-    let repeat = plan.repeat.map_or(0..0, |(_, times)| 0..times);
-    let repeated = plan.repeat.map_or(GoalId(0), |(goal, _)| goal);
-    plan.items.clone().into_iter().chain(repeat.map(move |_| repeated))
 }

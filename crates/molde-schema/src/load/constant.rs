@@ -3,6 +3,7 @@
 use crate::constant::{constant, scalars};
 use crate::document::{Value, ValueId, join};
 use crate::ir::{Applicator, Demand, TypeSet};
+use crate::number::NumberLimits;
 
 use super::{Loader, Location};
 
@@ -25,7 +26,7 @@ impl Loader<'_> {
             .copied()
             .filter(|&value| matches!(self.document.get(value), Value::Array(_) | Value::Object(_)))
             .collect();
-        let scalars = match scalars(self.document, &pointer, values) {
+        let scalars = match scalars(self.document, &pointer, values, &NumberLimits::default()) {
             Ok(node) => node,
             Err(error) => return self.refuse(location.pointer, keyword, error.to_string()),
         };
@@ -39,7 +40,13 @@ impl Loader<'_> {
             branches.push(self.push(scalars));
         }
         for value in compound {
-            match constant(self.document, &pointer, value, &mut self.nodes) {
+            match constant(
+                self.document,
+                &pointer,
+                value,
+                &NumberLimits::default(),
+                &mut self.nodes,
+            ) {
                 Ok(node) => branches.push(node),
                 Err(error) => return self.refuse(location.pointer, keyword, error.to_string()),
             }

@@ -4,9 +4,10 @@ use crate::goal::GoalLimit;
 use crate::options::Style;
 
 use super::SchemaAutomaton;
-use super::frame::Frame;
+use super::frame::{Frame, StackId};
 use super::thread::{Content, Escape, Leaf, Place, Thread};
-use super::track::TextId;
+use super::track::{TextId, Trail};
+use super::viable::is_number;
 
 /// Bytes tried in this order where an escape sequence has to be finished.
 const ESCAPE_BYTES: &[u8] = b"nu\"\\/bfrt0123456789abcdef";
@@ -49,7 +50,7 @@ impl SchemaAutomaton {
 
     /// At least the first `enough` bytes, or all. `None` if the thread cannot be finished, which the
     /// steps that lead to it rule out.
-    fn complete_thread(
+    pub(super) fn complete_thread(
         &mut self,
         thread: Thread,
         enough: usize,
@@ -60,11 +61,18 @@ impl SchemaAutomaton {
             if text.len() >= enough {
                 return Ok(Some(text));
             }
-            // Where items are compared, they are needed whole.
-            let enough = if self.stacks.compares(thread.stack) { usize::MAX } else { enough };
+            if !self.is_free(&thread) && !is_number(&thread) {
+                match self.complete_apart(&thread, &mut text) {
+                    Some(after) => thread = after,
+                    None => return Ok(None),
+                }
+                continue;
+            }
+            // Where two items must be equal, they are needed whole.
+            let enough = if self.stacks.keeps_text(thread.stack) { usize::MAX } else { enough };
             let stack = thread.stack;
             let before = text.len();
-            thread = match thread.leaf {
+            let next = match thread.leaf {
                 Leaf::Literal { literal, at } => {
                     text.extend(&literal.text()[at as usize..]);
                     let read = self.read_all(&thread, &text[before..]);
@@ -72,14 +80,17 @@ impl SchemaAutomaton {
                 }
                 Leaf::Number { number, state } => {
                     text.extend(self.goals.number(number).shortest(state));
-                    let read = self.read_all(&thread, &text[before..]);
+                    let mut read = self.read_all(&thread, &text[before..]);
+                    for &byte in &text[before..] {
+                        read.shadows = self.comparer.step(read.shadows, byte)?;
+                    }
                     self.complete_value(stack, read)?
                 }
                 Leaf::Text { content, escape } => {
                     let after = self.complete_text(&thread, content, escape, enough, &mut text)?;
                     match *after.as_slice() {
-                        [] => return Ok(None),
-                        [only] => only,
+                        [] => None,
+                        [only] => Some(only),
                         // A key that ended in several ways: only the innermost one can, so this
                         // goes one level deep.
                         _ => {
@@ -96,22 +107,22 @@ impl SchemaAutomaton {
                     }
                 }
                 Leaf::Gap { place: Place::End, .. } => return Ok(Some(text)),
-                Leaf::Gap { place, .. } => {
-                    match self.complete_gap(&thread, place, enough, &mut text)? {
-                        Some(thread) => thread,
-                        None => return Ok(None),
-                    }
-                }
+                Leaf::Gap { place, .. } => self.complete_gap(&thread, place, enough, &mut text)?,
             };
+            match next {
+                Some(next) => thread = next,
+                None => return Ok(None),
+            }
         }
     }
 
     /// What is to be remembered of the text after more bytes.
-    fn read_all(&mut self, thread: &Thread, bytes: &[u8]) -> TextId {
-        if self.stacks.compares(thread.stack) {
-            self.texts.extend(thread.text, bytes)
+    fn read_all(&mut self, thread: &Thread, bytes: &[u8]) -> Trail {
+        if self.stacks.keeps_text(thread.stack) {
+            let text = self.texts.extend(thread.trail.text, bytes);
+            Trail { text, ..thread.trail }
         } else {
-            TextId::NONE
+            Trail { text: TextId::NONE, ..thread.trail }
         }
     }
 
@@ -147,7 +158,7 @@ impl SchemaAutomaton {
                 text.extend(shape.shortest_text_start(Some((state, count)), left));
                 text.push(b'"');
                 let read = self.read_all(thread, &text[before..]);
-                return Ok(vec![self.complete_value(stack, read)?]);
+                return Ok(self.complete_value(stack, read)?.into_iter().collect());
             }
             Content::Key(key) => {
                 let Some(rest) = self.shortest_key(stack, key)? else { return Ok(Vec::new()) };
@@ -181,7 +192,7 @@ impl SchemaAutomaton {
             Place::Value(goal) => {
                 self.goals.write_value(goal, enough, text)?;
                 let read = self.read_all(thread, &text[before..]);
-                Some(self.complete_value(stack, read)?)
+                self.complete_value(stack, read)?
             }
             Place::FirstItem | Place::AfterItem => {
                 let Some((Frame::Array { shape, count, items, .. }, parent)) =
@@ -194,7 +205,7 @@ impl SchemaAutomaton {
                 self.goals.write_items(shape, count, &state, is_first, enough, text)?;
                 text.push(b']');
                 let read = self.read_all(thread, &text[before..]);
-                Some(self.complete_value(parent, read)?)
+                self.close_completed(parent, read)?
             }
             Place::FirstKey | Place::AfterMember => {
                 let Some(object) = self.open_object(stack) else { return Ok(None) };
@@ -213,7 +224,8 @@ impl SchemaAutomaton {
                     }
                     text.extend(crate::text::quoted(&first.name));
                     let read = self.read_all(thread, &text[before..]);
-                    let start = if self.stacks.compares(stack) { self.texts.len(read) } else { 0 };
+                    let start =
+                        if self.stacks.keeps_text(stack) { self.texts.len(read.text) } else { 0 };
                     let ways =
                         self.goals.related_members(object.id, &progress, index as u32, start)?;
                     let first = ways.into_iter().take(1).collect();
@@ -225,7 +237,7 @@ impl SchemaAutomaton {
                 self.goals.write_members(&members, place == Place::FirstKey, enough, text)?;
                 text.push(b'}');
                 let read = self.read_all(thread, &text[before..]);
-                Some(self.complete_value(object.parent, read)?)
+                self.complete_value(object.parent, read)?
             }
             Place::KeySpace | Place::Key => {
                 if place == Place::KeySpace {
@@ -236,7 +248,7 @@ impl SchemaAutomaton {
                 self.start_key(stack)?.map(|content| Thread {
                     stack,
                     leaf: Leaf::Text { content, escape: Escape::None },
-                    text: read,
+                    trail: read,
                 })
             }
             Place::Colon(goal) => {
@@ -245,6 +257,12 @@ impl SchemaAutomaton {
                 let place = if spaced { Place::ColonSpace(goal) } else { Place::Value(goal) };
                 Some(Thread::gap(stack, place, read))
             }
+            Place::ComparedSpace | Place::ComparedItem => {
+                if place == Place::ComparedSpace {
+                    text.push(b' ');
+                }
+                self.complete_compared_item(thread, before, text)?
+            }
             Place::ColonSpace(goal) | Place::ItemSpace(goal) => {
                 text.push(b' ');
                 let read = self.read_all(thread, &text[before..]);
@@ -252,5 +270,45 @@ impl SchemaAutomaton {
             }
             Place::End => None,
         })
+    }
+
+    /// Writes an item, all that the array needs after it, and its end.
+    fn complete_compared_item(
+        &mut self,
+        thread: &Thread,
+        before: usize,
+        text: &mut Vec<u8>,
+    ) -> Result<Option<Thread>, GoalLimit> {
+        let Some((Frame::Array { shape: id, count, items, .. }, parent)) =
+            self.stacks.top(thread.stack)
+        else {
+            return Ok(None);
+        };
+        let state = self.stacks.items(items).clone();
+        let next = self.goals.array(id).saturate(count + 1);
+        let mut best: Option<Vec<u8>> = None;
+        for (goal, counted) in self.goals.item_ways(id, count, &state)? {
+            let mut own = Vec::new();
+            self.goals.write_item(id, next, &counted, goal, &mut own)?;
+            if best.as_ref().is_none_or(|best| own.len() < best.len()) {
+                best = Some(own);
+            }
+        }
+        let Some(best) = best else { return Ok(None) };
+        text.extend(best);
+        text.push(b']');
+        let read = self.read_all(thread, &text[before..]);
+        self.close_completed(parent, read)
+    }
+
+    /// After an array that ends: what it kept of its text ends with it.
+    fn close_completed(
+        &mut self,
+        parent: StackId,
+        read: Trail,
+    ) -> Result<Option<Thread>, GoalLimit> {
+        let keeps_text = self.stacks.keeps_text(parent);
+        let text = if keeps_text { read.text } else { TextId::NONE };
+        self.complete_value(parent, Trail { text, ..read })
     }
 }

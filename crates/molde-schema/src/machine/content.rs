@@ -13,7 +13,7 @@ use crate::options::Order;
 use super::SchemaAutomaton;
 use super::frame::{Frame, ProgressId, StackId};
 use super::thread::{Content, Place, Thread};
-use super::track::TextId;
+use super::track::Trail;
 
 /// Index of a [`KeyState`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -157,26 +157,27 @@ impl SchemaAutomaton {
         Ok(false)
     }
 
-    /// Appends the threads after the closing quote, if the content may end here. `text` has the
+    /// Appends the threads after the closing quote, if the content may end here. `trail` has the
     /// quote already.
     pub(super) fn close_content(
         &mut self,
         stack: StackId,
         content: Content,
-        text: TextId,
+        trail: Trail,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
         match content {
             Content::String { shape, state, count } => {
                 if self.goals.string(shape).is_complete(state, count) {
-                    after.push(self.complete_value(stack, text)?);
+                    after.extend(self.complete_value(stack, trail)?);
                 }
             }
             Content::Key(key) => {
                 // The value that follows may be one that is remembered.
-                let start = if self.stacks.compares(stack) { self.texts.len(text) } else { 0 };
+                let start =
+                    if self.stacks.keeps_text(stack) { self.texts.len(trail.text) } else { 0 };
                 for (goal, stack) in self.close_key(stack, key, start)? {
-                    after.push(Thread::gap(stack, Place::Colon(goal), text));
+                    after.push(Thread::gap(stack, Place::Colon(goal), trail));
                 }
             }
         }
@@ -276,7 +277,7 @@ impl SchemaAutomaton {
             key.typed = None;
         } else {
             let extra = self.goals.extra_names(object.id)?;
-            live |= has_fresh_name(&key, object, progress, &extra);
+            live = live || has_fresh_name(&key, object, progress, &extra)?;
             let could_be_taken = key.typed.as_deref().is_some_and(|typed| {
                 key.declared.0 < key.declared.1
                     || progress.extras.iter().any(|name| name.as_bytes().starts_with(typed))
@@ -318,7 +319,7 @@ impl SchemaAutomaton {
             if object.shape.names[index as usize].len() == key.length as usize {
                 let members = self.declared_members(&object, &progress, index, start)?;
                 if progress.pending && !members.is_empty() {
-                    return Err(second_key_in_a_token());
+                    return Err(GoalLimit::unsettled());
                 }
                 return Ok(self.with_members(&object, members));
             }
@@ -342,7 +343,7 @@ impl SchemaAutomaton {
             recorded = Some(name);
         }
         if progress.pending {
-            return Err(second_key_in_a_token());
+            return Err(GoalLimit::unsettled());
         }
         let members = self.extra_members(&object, &progress, &extra.classes[class], recorded)?;
         Ok(self.with_members(&object, members))
@@ -532,32 +533,41 @@ impl SchemaAutomaton {
     }
 }
 
-/// Two keys of one object end inside one token, and the first is not recorded: whether they are
-/// equal is not known.
-fn second_key_in_a_token() -> GoalLimit {
-    GoalLimit { name: "keys_per_token", limit: 1, unit: "undeclared keys", pointer: String::new() }
-}
-
 /// Whether some name that begins like this is neither declared nor taken.
+///
+/// # Errors
+/// If it depends on a name that is not recorded yet.
 fn has_fresh_name(
     key: &KeyState,
     object: &OpenObject,
     progress: &Progress,
     extra: &ExtraNames,
-) -> bool {
-    key.classes.iter().zip(&extra.classes).any(|(&state, class)| {
+) -> Result<bool, GoalLimit> {
+    let mut depends = false;
+    for (&state, class) in key.classes.iter().zip(&extra.classes) {
         let names = class.names_from(state);
-        if names == 0 || names == u64::MAX {
-            return names > 0;
+        if names == 0 {
+            continue;
         }
-        // A key that can no longer equal a name that is taken is free to go on.
-        let Some(typed) = key.typed.as_deref() else { return true };
-        let declared = (key.declared.0..key.declared.1)
-            .map(|at| &*object.shape.names[object.shape.sorted[at as usize] as usize]);
-        let written = progress.extras.iter().map(|name| &**name);
-        let written = written.filter(|name| name.as_bytes().starts_with(typed));
-        let taken = declared.chain(written).filter(|name| class.language.accepts(name)).count();
-        // The name that is not recorded yet may be one of them.
-        names > taken as u64 + u64::from(progress.pending)
-    })
+        if names == u64::MAX {
+            return Ok(true);
+        }
+        let taken = match key.typed.as_deref() {
+            // A key that can no longer equal a name that is taken is free to go on.
+            None => 0,
+            Some(typed) => {
+                let declared = (key.declared.0..key.declared.1)
+                    .map(|at| &*object.shape.names[object.shape.sorted[at as usize] as usize]);
+                let written = progress.extras.iter().map(|name| &**name);
+                let written = written.filter(|name| name.as_bytes().starts_with(typed));
+                declared.chain(written).filter(|name| class.language.accepts(name)).count() as u64
+            }
+        };
+        if names > taken + u64::from(progress.pending) {
+            return Ok(true);
+        }
+        // The name that is not recorded yet may be the last one.
+        depends |= names > taken;
+    }
+    if depends { Err(GoalLimit::unsettled()) } else { Ok(false) }
 }

@@ -22,7 +22,7 @@ impl SchemaAutomaton {
             !all.iter().enumerate().any(|(at, other)| {
                 at != own
                     && other.leaf == thread.leaf
-                    && other.text == thread.text
+                    && other.trail == thread.trail
                     && self.stack_dominates(other.stack, thread.stack)
             })
         });
@@ -73,7 +73,8 @@ impl SchemaAutomaton {
                 let (g, l) = (self.stacks.items(g), self.stacks.items(l));
                 let bounds = &self.goals.array(g_shape).counters;
                 (g_shape, g_count, g_start) == (l_shape, l_count, l_start)
-                    && g.values == l.values
+                    && (&g.values, g.pending) == (&l.values, l.pending)
+                    && (g.repeated || !l.repeated)
                     && g.counters
                         .iter()
                         .zip(&l.counters)

@@ -13,11 +13,11 @@ impl SchemaAutomaton {
         self.intern(vec![Thread::at_value(goal)])
     }
 
-    /// The state after the last byte of `text`, `state` being the one before it, with the names
-    /// that have ended.
+    /// The state after the last byte of `text`, `state` being the one before it, with the names and
+    /// items that have ended.
     pub(crate) fn read_byte(&mut self, state: u32, text: &[u8]) -> u32 {
         let Some((&byte, _)) = text.split_last() else { return state };
         let after = self.step(state, byte);
-        if byte == b'"' { self.settle(after, text) } else { after }
+        self.settle(after, text)
     }
 }

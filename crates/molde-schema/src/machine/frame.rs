@@ -34,8 +34,9 @@ pub(super) enum Frame {
         shape: ArrayId,
         count: u64,
         items: ItemStateId,
-        /// Where items are compared: the offset at which the last item begins, in the text of the
-        /// outermost such array.
+        /// Of the item that is being written, where items are compared. Where two must be equal: the
+        /// offset at which it begins, in the text of the outermost such array. Where all must differ:
+        /// how many of the first free values of each goal are followed by name.
         start: u32,
     },
     /// An object; a member counts as soon as its key is read.
@@ -47,10 +48,10 @@ struct Entry {
     parent: StackId,
     frame: Frame,
     depth: u32,
-    /// Whether this frame or one below it has a key that is not recorded yet.
+    /// Whether this frame or one below it has a key or an item that is not recorded yet.
     pending: bool,
-    /// Whether this frame or one below it compares its children.
-    compares: bool,
+    /// Whether this frame or one below it needs the texts of its items.
+    keeps_text: bool,
 }
 
 /// All stacks that have come up.
@@ -76,17 +77,17 @@ impl Stacks {
         }
     }
 
-    /// Opens a container; `compares` says whether its children are compared with each other.
-    pub(super) fn push(&mut self, parent: StackId, frame: Frame, compares: bool) -> StackId {
+    /// Opens a container; `keeps_text` says whether it needs the texts of its items.
+    pub(super) fn push(&mut self, parent: StackId, frame: Frame, keeps_text: bool) -> StackId {
         let depth = self.depth(parent) + 1;
-        let compares = compares || self.compares(parent);
+        let keeps_text = keeps_text || self.keeps_text(parent);
         let own = match frame {
             Frame::Object { progress, .. } => self.progress(progress).pending,
-            Frame::Array { .. } => false,
+            Frame::Array { items, .. } => self.items(items).pending.is_some(),
         };
         let pending = own || self.is_pending(parent);
         let (index, _) =
-            self.entries.insert_full(Entry { parent, frame, depth, pending, compares });
+            self.entries.insert_full(Entry { parent, frame, depth, pending, keeps_text });
         StackId(index as u32 + 1)
     }
 
@@ -102,14 +103,14 @@ impl Stacks {
         stack.0.checked_sub(1).map_or(0, |index| self.entries[index as usize].depth)
     }
 
-    /// Whether some open object has a key that is not recorded yet.
+    /// Whether some open container has a key or an item that is not recorded yet.
     pub(super) fn is_pending(&self, stack: StackId) -> bool {
         stack.0.checked_sub(1).is_some_and(|index| self.entries[index as usize].pending)
     }
 
-    /// Whether some open container compares its children.
-    pub(super) fn compares(&self, stack: StackId) -> bool {
-        stack.0.checked_sub(1).is_some_and(|index| self.entries[index as usize].compares)
+    /// Whether some open array needs the texts of its items.
+    pub(super) fn keeps_text(&self, stack: StackId) -> bool {
+        stack.0.checked_sub(1).is_some_and(|index| self.entries[index as usize].keeps_text)
     }
 
     pub(super) fn intern_items(&mut self, items: ItemState) -> ItemStateId {
@@ -177,7 +178,7 @@ impl<'a> Moved<'a> {
                     Frame::Array { shape, count, items, start }
                 }
             };
-            copied = to.push(copied, frame, self.from.compares(old));
+            copied = to.push(copied, frame, self.from.keeps_text(old));
             self.copies.insert(old, copied);
         }
         copied

@@ -20,6 +20,7 @@
 //! - Frames hold counters only as far as they matter for what may follow.
 //! - A step that would exceed a limit leads to [`UNDECIDED`], never to a guess.
 
+mod compare;
 mod completion;
 mod content;
 mod dominance;
@@ -28,25 +29,31 @@ mod frame;
 mod outlook;
 mod reading;
 mod record;
+mod scan;
 mod settle;
 mod step;
 mod thread;
 mod track;
+mod viable;
 
 use std::sync::Arc;
 
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::CompiledSchema;
-use crate::goal::{GoalLimit, Goals, ObjectShape};
+use crate::goal::{ConstantId, GoalLimit, Goals, ObjectShape, StringId};
+use crate::ir::Demand;
 use crate::options::Escapes;
 
+use compare::{Comparer, ShadowsId};
 use content::Keys;
 use frame::Stacks;
 use outlook::Outlooks;
+use scan::Scans;
 use thread::{Leaf, Place, Thread};
 use track::Texts;
+use viable::Viable;
 
 pub use outlook::{ByteBits, StringContent, StringPosition};
 pub use reading::{StringEnd, StringReading};
@@ -66,6 +73,11 @@ pub struct SchemaAutomaton {
     stacks: Stacks,
     keys: Keys,
     texts: Texts,
+    comparer: Comparer,
+    viable: Viable,
+    /// Whether each beginning of a string can become endlessly many, by shape.
+    endless: FxHashMap<StringId, bool>,
+    scans: Scans,
     states: IndexSet<Box<[Thread]>, FxBuildHasher>,
     /// Successors of each state by byte, allocated when a state is first left.
     rows: Vec<Option<Box<[u32; 256]>>>,
@@ -92,6 +104,10 @@ impl SchemaAutomaton {
             stacks: Stacks::new(),
             keys: Keys::default(),
             texts: Texts::default(),
+            comparer: Comparer::new(),
+            viable: Viable::default(),
+            endless: FxHashMap::default(),
+            scans: Scans::default(),
             states: IndexSet::default(),
             rows: Vec::new(),
             start: DEAD,
@@ -112,6 +128,7 @@ impl SchemaAutomaton {
         self.stacks = Stacks::new();
         self.keys = Keys::default();
         self.texts = Texts::default();
+        self.viable = Viable::default();
         // No thread, and a set no step can produce, stand for the two reserved states.
         self.intern(Vec::new());
         self.intern(vec![Thread::RESERVED]);
@@ -161,6 +178,9 @@ impl SchemaAutomaton {
         }
         after.sort_unstable();
         after.dedup();
+        if result.is_ok() {
+            result = self.drop_blocked(&mut after);
+        }
         if after.len() > 1 {
             self.widest = self.widest.max(after.len().div_ceil(threads.len()));
             self.drop_dominated(&mut after);
@@ -191,6 +211,25 @@ impl SchemaAutomaton {
         });
         row[byte as usize] = target;
         target
+    }
+
+    /// Removes threads in which an item can only become one that is there already.
+    fn drop_blocked(&mut self, threads: &mut Vec<Thread>) -> Result<(), GoalLimit> {
+        let mut kept = Vec::with_capacity(threads.len());
+        for &thread in &*threads {
+            if self.is_viable(&thread)? {
+                kept.push(thread);
+            }
+        }
+        *threads = kept;
+        Ok(())
+    }
+
+    /// The state before the first byte of one of some values.
+    fn at_values(&mut self, values: &[ConstantId]) -> Result<u32, GoalLimit> {
+        let node = self.goals.one_of_values(values)?;
+        let goal = self.goals.goal([Demand::holds(node)]);
+        Ok(self.intern(vec![Thread::at_value(goal)]))
     }
 
     fn intern(&mut self, threads: Vec<Thread>) -> u32 {
@@ -258,6 +297,8 @@ impl SchemaAutomaton {
             + self.stacks.memory_usage()
             + self.keys.memory_usage()
             + self.texts.memory_usage()
+            + self.comparer.memory_usage()
+            + self.viable.len() * (size_of::<Thread>() + 8)
             + self.goals.memory_usage()
     }
 
@@ -275,6 +316,9 @@ impl SchemaAutomaton {
             })
             .collect();
         self.goals.clear_numbers(&mut numbers);
+        let shadows: Vec<ShadowsId> =
+            kept.iter().flatten().map(|thread| thread.trail.shadows).collect();
+        let mut shadows = self.comparer.clear(&shadows).into_iter();
         let old_stacks = std::mem::replace(&mut self.stacks, Stacks::new());
         let old_keys = std::mem::take(&mut self.keys);
         let old_texts = std::mem::take(&mut self.texts);
@@ -283,6 +327,8 @@ impl SchemaAutomaton {
         let mut ids = Vec::with_capacity(keep.len());
         for (&state, threads) in keep.iter().zip(kept) {
             if state <= UNDECIDED {
+                // The thread that stands for the undecided state.
+                shadows.nth(threads.len().wrapping_sub(1));
                 ids.push(state);
                 continue;
             }
@@ -291,7 +337,8 @@ impl SchemaAutomaton {
                 .map(|thread| {
                     let keys = (&old_keys, &mut self.keys);
                     let texts = (&old_texts, &mut self.texts);
-                    thread.moved(&mut moved, &mut self.stacks, keys, texts)
+                    let shadows = shadows.next().unwrap_or(ShadowsId::NONE);
+                    thread.moved(&mut moved, &mut self.stacks, keys, texts, shadows)
                 })
                 .collect();
             threads.sort_unstable();

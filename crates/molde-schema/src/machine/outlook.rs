@@ -12,7 +12,7 @@ use crate::options::{Escapes, Style};
 use super::content::{KeyId, KeyState};
 use super::frame::{Frame, StackId};
 use super::thread::{Content, Escape, Leaf, Place, Thread};
-use super::track::TextId;
+use super::track::{TextId, Trail};
 use super::{DEAD, SchemaAutomaton, UNDECIDED};
 
 /// A set of bytes: byte `b` is bit `b % 64` of word `b / 64`.
@@ -31,8 +31,9 @@ pub struct StringPosition {
     /// For each kind of content after which the string may end, the state after the closing quote,
     /// [`DEAD`] if it may not end so. With any content there is one kind.
     pub closed: Vec<u32>,
-    /// Contents (names that are declared or taken) such that what was said holds neither for them
-    /// nor for their beginnings. With any content, beginnings are allowed as everything is.
+    /// Contents (names that are declared or taken, texts of values that are compared with) such that
+    /// what was said holds neither for them nor for their beginnings. With any content of any length,
+    /// beginnings are allowed as everything is.
     pub apart: Vec<Box<[u8]>>,
     /// A state whose continuations are allowed too: that of the declared names alone.
     pub beside: Option<u32>,
@@ -143,7 +144,7 @@ impl SchemaAutomaton {
         }
     }
 
-    fn thread_successors(&mut self, thread: &Thread, bits: &mut ByteBits) {
+    pub(super) fn thread_successors(&mut self, thread: &Thread, bits: &mut ByteBits) {
         match thread.leaf {
             Leaf::Gap { place, .. } => self.gap_successors(thread.stack, place, bits),
             Leaf::Literal { literal, at } => {
@@ -152,8 +153,9 @@ impl SchemaAutomaton {
             Leaf::Number { number, state } => {
                 insert_all(bits, b"0123456789+-.eE");
                 if self.goals.number(number).is_accepting(state) {
-                    match self.complete_value(thread.stack, thread.text) {
-                        Ok(done) => self.thread_successors(&done, bits),
+                    match self.complete_value(thread.stack, thread.trail) {
+                        Ok(Some(done)) => self.thread_successors(&done, bits),
+                        Ok(None) => {}
                         Err(_) => *bits = ALL_BYTES,
                     }
                 }
@@ -189,8 +191,10 @@ impl SchemaAutomaton {
         }
         match place {
             Place::Value(goal) => self.value_successors(goal, bits),
-            Place::FirstItem => {
-                insert(bits, b']');
+            Place::FirstItem | Place::ComparedItem => {
+                if place == Place::FirstItem {
+                    insert(bits, b']');
+                }
                 if let Some((Frame::Array { shape, count, .. }, _)) = self.stacks.top(stack) {
                     let rule = self.goals.array(shape).rule(count);
                     let goal = self.goals.base_goal(rule);
@@ -201,7 +205,9 @@ impl SchemaAutomaton {
             Place::FirstKey => insert_all(bits, b"}\""),
             Place::AfterMember => insert_all(bits, b"},"),
             Place::Key => insert(bits, b'"'),
-            Place::ItemSpace(_) | Place::KeySpace | Place::ColonSpace(_) => insert(bits, b' '),
+            Place::ItemSpace(_) | Place::ComparedSpace | Place::KeySpace | Place::ColonSpace(_) => {
+                insert(bits, b' ');
+            }
             Place::Colon(_) => insert(bits, b':'),
             Place::End => {}
         }
@@ -263,12 +269,18 @@ impl SchemaAutomaton {
         }
         let [thread] = *self.states[state as usize] else { return None };
         let Leaf::Text { content, escape: Escape::None } = thread.leaf else { return None };
+        if self.stacks.is_pending(thread.stack) {
+            return None;
+        }
         // Where items are compared, what may follow the text does not depend on the text, until one
-        // more item has ended.
-        let text = if self.stacks.compares(thread.stack) { TextId::UNKNOWN } else { TextId::NONE };
+        // more item begins, but for texts that values have which are compared with.
+        let text =
+            if self.stacks.keeps_text(thread.stack) { TextId::UNKNOWN } else { TextId::NONE };
+        let trail = Trail { text, ..Trail::NONE };
+        let apart = self.comparer.contents(thread.trail.shadows);
         match content {
             Content::String { shape: id, state, count } => {
-                let closed = self.complete_value(thread.stack, text).ok()?;
+                let closed = self.complete_value(thread.stack, trail).ok()??;
                 let closed = self.intern(vec![closed]);
                 let shape = self.goals.string(id);
                 if shape.language.transitions(state).first().is_some_and(|t| t.lo & 0xC0 == 0x80) {
@@ -289,18 +301,20 @@ impl SchemaAutomaton {
                 } else {
                     StringContent::Language { language: id.0, state, code_points: count }
                 };
-                Some(StringPosition {
-                    content,
-                    closed: vec![closed],
-                    apart: Vec::new(),
-                    beside: None,
-                })
+                Some(StringPosition { content, closed: vec![closed], apart, beside: None })
             }
-            Content::Key(key) => self.key_position(thread.stack, key, text),
+            Content::Key(key) => self.key_position(&thread, key, trail, apart),
         }
     }
 
-    fn key_position(&mut self, stack: StackId, id: KeyId, text: TextId) -> Option<StringPosition> {
+    fn key_position(
+        &mut self,
+        thread: &Thread,
+        id: KeyId,
+        trail: Trail,
+        mut apart: Vec<Box<[u8]>>,
+    ) -> Option<StringPosition> {
+        let stack = thread.stack;
         let object = self.open_object(stack)?;
         let key = self.keys.get(id).clone();
         if key.classes.is_empty() {
@@ -310,7 +324,6 @@ impl SchemaAutomaton {
         let uniform = self.has_uniform_names(object.id);
         let progress = self.stacks.progress(object.progress).clone();
         let mut closed = Vec::with_capacity(extra.classes.len());
-        let mut apart: Vec<Box<[u8]>> = Vec::new();
         let mut classes_left = key.classes.clone();
         for (index, (class, &state)) in extra.classes.iter().zip(&*key.classes).enumerate() {
             let language = &class.language;
@@ -335,7 +348,7 @@ impl SchemaAutomaton {
                 KeyState { declared: (0, 0), length: 0, classes: classes.into(), typed: None };
             let fresh = self.keys.intern(fresh);
             let mut threads = Vec::new();
-            self.close_content(stack, Content::Key(fresh), text, &mut threads).ok()?;
+            self.close_content(stack, Content::Key(fresh), trail, &mut threads).ok()?;
             threads.sort_unstable();
             threads.dedup();
             self.widest = self.widest.max(threads.len());
@@ -359,7 +372,7 @@ impl SchemaAutomaton {
             let declared = KeyState { classes: Box::default(), typed: None, ..key.clone() };
             let content = Content::Key(self.keys.intern(declared));
             let leaf = Leaf::Text { content, escape: Escape::None };
-            self.intern(vec![Thread { stack, leaf, text }])
+            self.intern(vec![Thread { stack, leaf, trail: thread.trail }])
         });
         let language = object.id.0 | NAME_LANGUAGE;
         let state = self.name_language(object.id)?.intern(classes_left);

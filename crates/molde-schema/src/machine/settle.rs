@@ -1,69 +1,20 @@
-//! Recording the names of undeclared keys.
+//! Recording the names of undeclared keys and the values of items that are compared.
 //!
 //! Inside a key that can no longer equal a name that is taken, all texts are alike: one state
-//! stands for them all, and masks are shared. The price is that the automaton does not know the
-//! key when it ends; the object's frame is then *pending*. Whoever walks the automaton along a real
-//! text (rather than along the tokens of a vocabulary) settles the state with that text before the
-//! next token, and the frame learns the name, so that it is never written twice.
+//! stands for them all, and masks are shared. The same is true of an item that can no longer equal
+//! one before it. The price is that the automaton does not know the key, or the item, when it ends;
+//! the container's frame is then *pending*. Whoever walks the automaton along a real text (rather
+//! than along the tokens of a vocabulary) settles the state with that text, and the frame learns
+//! what it was, so that it never comes twice.
 
 use rustc_hash::FxHashMap;
 
-use super::SchemaAutomaton;
+use crate::goal::{GoalLimit, ItemState};
+
 use super::frame::{Frame, StackId};
-use super::thread::{Content, Leaf, Place, Thread};
-use super::{DEAD, UNDECIDED};
-
-/// The keys of the containers that are open at the end of a text, outermost first.
-struct OpenKeys<'a> {
-    /// For each open container, the raw content of the last key that has ended in it.
-    last: Vec<Option<&'a [u8]>>,
-    /// The raw content so far of a string that has not ended.
-    unfinished: Option<&'a [u8]>,
-}
-
-impl<'a> OpenKeys<'a> {
-    /// Scans a prefix of a JSON text.
-    fn scan(text: &'a [u8]) -> Self {
-        let mut open: Vec<bool> = Vec::new();
-        let mut last: Vec<Option<&'a [u8]>> = Vec::new();
-        let mut string: Option<usize> = None;
-        let mut escaped = false;
-        let mut expects_key = false;
-        for (at, &byte) in text.iter().enumerate() {
-            if let Some(start) = string {
-                match byte {
-                    _ if escaped => escaped = false,
-                    b'\\' => escaped = true,
-                    b'"' => {
-                        if let (true, Some(last)) = (expects_key, last.last_mut()) {
-                            *last = Some(&text[start..at]);
-                        }
-                        string = None;
-                    }
-                    _ => {}
-                }
-                continue;
-            }
-            match byte {
-                b'"' => string = Some(at + 1),
-                b'{' | b'[' => {
-                    open.push(byte == b'{');
-                    last.push(None);
-                    expects_key = byte == b'{';
-                }
-                b'}' | b']' => {
-                    open.pop();
-                    last.pop();
-                    expects_key = false;
-                }
-                b',' => expects_key = open.last() == Some(&true),
-                b':' => expects_key = false,
-                _ => {}
-            }
-        }
-        Self { last, unfinished: string.map(|start| &text[start..]) }
-    }
-}
+use super::scan::Scan;
+use super::thread::Thread;
+use super::{DEAD, SchemaAutomaton, UNDECIDED};
 
 impl SchemaAutomaton {
     /// Whether [`settle`](Self::settle) would change the state.
@@ -72,44 +23,29 @@ impl SchemaAutomaton {
             && self.states[state as usize].iter().any(|thread| self.stacks.is_pending(thread.stack))
     }
 
-    /// The state that also knows the undeclared keys which have ended since the last call. `text`
-    /// is the whole text so far, and `state` the state it leads to.
+    /// The state that also knows the undeclared keys and the items which have ended since the last
+    /// call. `text` is the whole text so far, and `state` the state it leads to.
     ///
-    /// To be called after each token of a real text, and never while a vocabulary is walked.
+    /// To be called after each byte of a real text, and never while a vocabulary is walked. (What is
+    /// read before the call goes by what is known: a step that depends on more is undecided.)
     ///
     /// # Complexity
-    /// O(1) unless an undeclared key has ended, then O(length of the text).
+    /// O(1) unless a key or an item has ended, then O(bytes since the last call) and a comparison
+    /// of the text with that of the last call.
     pub fn settle(&mut self, state: u32, text: &[u8]) -> u32 {
         if !self.needs_settling(state) {
             return state;
         }
-        let keys = OpenKeys::scan(text);
+        let scan = self.scans.read(text);
         let mut settled = FxHashMap::default();
         let mut after = Vec::new();
         for thread in self.states[state as usize].clone() {
-            let stack = self.settle_stack(thread.stack, &keys, &mut settled);
-            if stack == thread.stack {
-                after.push(thread);
-                continue;
-            }
-            match (thread.leaf, keys.unfinished) {
-                // The key that is being written must be compared with the one just recorded.
-                (Leaf::Text { content: Content::Key(_), .. }, Some(unfinished)) => {
-                    let text = self.texts.without(thread.text, unfinished.len() + 1);
-                    let mut open = vec![Thread::gap(stack, Place::Key, text)];
-                    for &byte in [b'"'].iter().chain(unfinished) {
-                        let mut next = Vec::new();
-                        for thread in &open {
-                            if let Err(limit) = self.step_thread(thread, byte, &mut next) {
-                                self.last_limit = Some(limit);
-                                return UNDECIDED;
-                            }
-                        }
-                        open = next;
-                    }
-                    after.extend(open);
+            match self.settle_stack(thread.stack, text, &scan, &mut settled) {
+                Ok(stack) => after.push(Thread { stack, ..thread }),
+                Err(limit) => {
+                    self.last_limit = Some(limit);
+                    return UNDECIDED;
                 }
-                (leaf, _) => after.push(Thread { stack, leaf, text: thread.text }),
             }
         }
         after.sort_unstable();
@@ -120,9 +56,10 @@ impl SchemaAutomaton {
     fn settle_stack(
         &mut self,
         stack: StackId,
-        keys: &OpenKeys<'_>,
+        text: &[u8],
+        scan: &Scan,
         settled: &mut FxHashMap<StackId, StackId>,
-    ) -> StackId {
+    ) -> Result<StackId, GoalLimit> {
         let mut frames = Vec::new();
         let mut at = stack;
         while self.stacks.is_pending(at) {
@@ -138,17 +75,25 @@ impl SchemaAutomaton {
             let depth = self.stacks.depth(at) as usize;
             let frame = match frame {
                 Frame::Object { shape, progress } if self.stacks.progress(progress).pending => {
-                    let name = keys.last.get(depth).copied().flatten().map(unquote);
-                    let recorded =
-                        self.stacks.progress(progress).recorded(&name.unwrap_or_default());
+                    let name = scan.last_key(depth, text).map(unquote).unwrap_or_default();
+                    let recorded = self.stacks.progress(progress).recorded(&name);
                     Frame::Object { shape, progress: self.stacks.intern_progress(recorded) }
+                }
+                Frame::Array { shape, count, items, start }
+                    if self.stacks.items(items).pending.is_some() =>
+                {
+                    let item = scan.last_item(depth, text).unwrap_or_default();
+                    let value = self.goals.value(item)?;
+                    let state = self.stacks.items(items).with_value(value);
+                    let items = self.stacks.intern_items(ItemState { pending: None, ..state });
+                    Frame::Array { shape, count, items, start }
                 }
                 frame => frame,
             };
-            at = self.stacks.push(at, frame, self.stacks.compares(old));
+            at = self.stacks.push(at, frame, self.stacks.keeps_text(old));
             settled.insert(old, at);
         }
-        at
+        Ok(at)
     }
 }
 
@@ -196,18 +141,5 @@ mod tests {
     fn keys_are_unquoted_with_every_kind_of_escape() {
         assert_eq!(unquote(br#"a\"\\\/\n\u00e9\ud83d\ude00z"#), "a\"\\/\né😀z");
         assert_eq!(unquote("ñ".as_bytes()), "ñ");
-    }
-
-    #[test]
-    fn the_last_key_of_each_open_container_is_found() {
-        let text = br#"{"a": [1, {"x\"y": "v:{", "k" "#;
-        let keys = OpenKeys::scan(text);
-        assert_eq!(keys.last, [Some(&b"a"[..]), None, Some(&b"k"[..])]);
-        assert_eq!(keys.unfinished, None);
-        let keys = OpenKeys::scan(br#"{"a":"b","c"#);
-        assert_eq!(keys.last, [Some(&b"a"[..])]);
-        assert_eq!(keys.unfinished, Some(&b"c"[..]));
-        let keys = OpenKeys::scan(br#"{"a":"value""#);
-        assert_eq!(keys.last, [Some(&b"a"[..])]);
     }
 }

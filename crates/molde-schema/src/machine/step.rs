@@ -7,9 +7,10 @@ use crate::options::{Escapes, Style};
 use crate::text::{short_escape, unescape};
 
 use super::SchemaAutomaton;
+use super::compare::Shadow;
 use super::frame::{Frame, ItemStateId, StackId};
 use super::thread::{Content, Escape, Leaf, Place, Thread};
-use super::track::TextId;
+use super::track::{TextId, Trail};
 
 /// Code units that stand for nothing by themselves.
 pub(super) const HIGH_SURROGATES: std::ops::RangeInclusive<u16> = 0xD800..=0xDBFF;
@@ -24,7 +25,11 @@ impl SchemaAutomaton {
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
         let stack = thread.stack;
-        let text = self.read(thread, byte);
+        let trail = match thread.leaf {
+            // Whitespace between two parts is read by `step_gap`.
+            Leaf::Gap { .. } => Trail::NONE,
+            _ => self.read(thread, byte)?,
+        };
         match thread.leaf {
             Leaf::Gap { place, whitespace } => {
                 self.step_gap(thread, place, whitespace, byte, after)
@@ -32,77 +37,133 @@ impl SchemaAutomaton {
             Leaf::Literal { literal, at } => {
                 let spelling = literal.text();
                 if spelling.get(at as usize) == Some(&byte) {
-                    after.push(if at as usize + 1 == spelling.len() {
-                        self.complete_value(stack, text)?
+                    if at as usize + 1 == spelling.len() {
+                        after.extend(self.complete_value(stack, trail)?);
                     } else {
-                        Thread { stack, leaf: Leaf::Literal { literal, at: at + 1 }, text }
-                    });
+                        let leaf = Leaf::Literal { literal, at: at + 1 };
+                        after.push(Thread { stack, leaf, trail });
+                    }
                 }
                 Ok(())
             }
             Leaf::Number { number, state } => {
                 if let Some(state) = self.goals.number(number).step(state, byte) {
-                    after.push(Thread { stack, leaf: Leaf::Number { number, state }, text });
+                    after.push(Thread { stack, leaf: Leaf::Number { number, state }, trail });
                     return Ok(());
                 }
                 // A number has no closing byte: what follows it ends it.
-                if self.goals.number(number).is_accepting(state) {
-                    let done = self.complete_value(stack, thread.text)?;
+                if self.goals.number(number).is_accepting(state)
+                    && let Some(done) = self.complete_value(stack, thread.trail)?
+                {
                     return self.step_thread(&done, byte, after);
                 }
                 Ok(())
             }
             Leaf::Text { content, escape: Escape::None } if byte == b'"' => {
-                self.close_content(stack, content, text, after)
+                self.close_content(stack, content, trail, after)
             }
             Leaf::Text { content, escape } => {
                 let next = self.step_text(stack, content, escape, byte)?;
-                after.extend(next.map(|leaf| Thread { stack, leaf, text }));
+                after.extend(next.map(|leaf| Thread { stack, leaf, trail }));
                 Ok(())
             }
         }
     }
 
     /// What is to be remembered of the text after one more byte.
-    pub(super) fn read(&mut self, thread: &Thread, byte: u8) -> TextId {
-        if self.stacks.compares(thread.stack) {
-            self.texts.push(thread.text, byte)
+    fn read(&mut self, thread: &Thread, byte: u8) -> Result<Trail, GoalLimit> {
+        let text = self.read_text(thread, byte);
+        let shadows = self.comparer.step(thread.trail.shadows, byte)?;
+        Ok(Trail { text, shadows })
+    }
+
+    fn read_text(&mut self, thread: &Thread, byte: u8) -> TextId {
+        if self.stacks.keeps_text(thread.stack) {
+            self.texts.push(thread.trail.text, byte)
         } else {
             TextId::NONE
         }
     }
 
-    /// The thread after a value has ended, `text` included.
+    /// The thread after a value has ended, its last byte included in `trail`; `None` if it must not
+    /// be this value.
     pub(super) fn complete_value(
         &mut self,
         stack: StackId,
-        text: TextId,
-    ) -> Result<Thread, GoalLimit> {
+        trail: Trail,
+    ) -> Result<Option<Thread>, GoalLimit> {
         Ok(match self.stacks.top(stack) {
-            None => Thread::gap(stack, Place::End, TextId::NONE),
-            Some((Frame::Array { shape, count, items, start }, parent)) => {
-                if !self.goals.array(shape).is_unique {
-                    return Ok(Thread::gap(stack, Place::AfterItem, text));
-                }
-                let items = if text == TextId::UNKNOWN {
-                    items
-                } else {
-                    let value = self.goals.constant(&self.texts.bytes(text, start))?;
-                    let state = self.stacks.items(items).with_value(value);
-                    self.stacks.intern_items(state)
-                };
-                let frame = Frame::Array { shape, count, items, start: 0 };
-                let stack = self.stacks.push(parent, frame, true);
-                let text = if self.stacks.compares(parent) { text } else { TextId::NONE };
-                Thread::gap(stack, Place::AfterItem, text)
+            None => Some(Thread::gap(stack, Place::End, Trail::NONE)),
+            Some((Frame::Array { shape, .. }, _)) if self.goals.array(shape).compares() => {
+                self.complete_compared(stack, trail)?
             }
+            Some((Frame::Array { .. }, _)) => Some(Thread::gap(stack, Place::AfterItem, trail)),
             Some((Frame::Object { shape, progress }, parent)) => {
                 if self.stacks.progress(progress).writing.is_some() {
-                    return self.complete_end(shape, progress, parent, text);
+                    return self.complete_end(shape, progress, parent, trail).map(Some);
                 }
-                Thread::gap(stack, Place::AfterMember, text)
+                Some(Thread::gap(stack, Place::AfterMember, trail))
             }
         })
+    }
+
+    /// The thread after an item has ended that is compared with others.
+    fn complete_compared(
+        &mut self,
+        stack: StackId,
+        trail: Trail,
+    ) -> Result<Option<Thread>, GoalLimit> {
+        let Some((Frame::Array { shape: id, count, items, start }, parent)) =
+            self.stacks.top(stack)
+        else {
+            return Ok(None);
+        };
+        let shape = Arc::clone(self.goals.array(id));
+        let state = self.stacks.items(items).clone();
+        let depth = self.stacks.depth(stack);
+        let (own, around): (Vec<Shadow>, Vec<Shadow>) =
+            self.comparer.get(trail.shadows).iter().partition(|shadow| shadow.depth == depth);
+        let shadows = self.comparer.intern(around);
+        let after = if shape.is_unique {
+            let mut known = None;
+            for shadow in own {
+                if self.comparer.is_equal(shadow) {
+                    match shadow.value {
+                        // One of the items before it.
+                        None => return Ok(None),
+                        value => known = value,
+                    }
+                }
+            }
+            match (known, state.pending) {
+                (Some(value), pending) => {
+                    let mut after = state.with_value(value);
+                    after.pending = pending.map(|known| known.saturating_sub(1));
+                    if !self.goals.can_finish_items(id, count, &after)? {
+                        return Ok(None);
+                    }
+                    after
+                }
+                (None, Some(_)) => return Err(GoalLimit::unsettled()),
+                // `start` says how many values of each goal it is known not to be.
+                (None, None) => ItemState { pending: Some(u64::from(start)), ..state },
+            }
+        } else if state.repeated {
+            state
+        } else if trail.text == TextId::UNKNOWN {
+            ItemState { pending: Some(0), ..state }
+        } else {
+            let value = self.goals.value(&self.texts.bytes(trail.text, start))?;
+            let repeated = state.values.contains(&value);
+            ItemState { repeated, ..state.with_value(value) }
+        };
+        let keeps_text = shape.repeats && !after.repeated;
+        let values = if after.repeated { Box::default() } else { after.values };
+        let items = self.stacks.intern_items(ItemState { values, ..after });
+        let frame = Frame::Array { shape: id, count, items, start: 0 };
+        let stack = self.stacks.push(parent, frame, keeps_text);
+        let text = if self.stacks.keeps_text(stack) { trail.text } else { TextId::NONE };
+        Ok(Some(Thread::gap(stack, Place::AfterItem, Trail { text, shadows })))
     }
 
     /// Whether the text may end here.
@@ -126,55 +187,108 @@ impl SchemaAutomaton {
     ) -> Result<(), GoalLimit> {
         let stack = thread.stack;
         let style = self.goals.options.style;
-        let text = self.read(thread, byte);
         if style == Style::Flexible && matches!(byte, b' ' | b'\t' | b'\n' | b'\r') {
             let nesting = 8 * self.stacks.depth(stack) as usize;
             let most = self.goals.options.limits.whitespace_bytes.saturating_add(nesting);
             if (whitespace as usize) < most {
                 let leaf = Leaf::Gap { place, whitespace: whitespace + 1 };
-                after.push(Thread { stack, leaf, text });
+                // Whitespace makes no difference between values.
+                let trail = Trail { text: self.read_text(thread, byte), ..thread.trail };
+                after.push(Thread { stack, leaf, trail });
             }
             return Ok(());
         }
+        let trail = self.read(thread, byte)?;
         let spaced = style == Style::Spaced;
         match (place, byte) {
-            (Place::Value(goal), _) => self.start_value(stack, goal, byte, text, after)?,
+            (Place::Value(goal), _) => self.start_value(stack, goal, byte, trail, after)?,
             (Place::FirstItem | Place::AfterItem, b']') => {
-                self.close_array(stack, text, after)?;
+                self.close_array(stack, trail, after)?;
             }
-            (Place::FirstItem, _) => {
-                for (goal, stack) in self.item_starts(stack, thread.text)? {
-                    self.start_value(stack, goal, byte, text, after)?;
-                }
+            (Place::FirstItem | Place::ComparedItem, _) => {
+                self.start_items(stack, byte, thread.trail, trail, after)?;
+            }
+            (Place::AfterItem, b',') if self.compares_items(stack) => {
+                let has_more = !self.item_starts(stack)?.is_empty();
+                let place = if spaced { Place::ComparedSpace } else { Place::ComparedItem };
+                after.extend(has_more.then(|| Thread::gap(stack, place, trail)));
             }
             (Place::AfterItem, b',') => {
-                for (goal, stack) in self.item_starts(stack, text)? {
+                for (goal, stack) in self.item_starts(stack)? {
                     let place = if spaced { Place::ItemSpace(goal) } else { Place::Value(goal) };
-                    after.push(Thread::gap(stack, place, text));
+                    after.push(Thread::gap(stack, place, trail));
                 }
             }
+            (Place::ComparedSpace, b' ') => {
+                after.push(Thread::gap(stack, Place::ComparedItem, trail));
+            }
             (Place::ItemSpace(goal) | Place::ColonSpace(goal), b' ') => {
-                after.push(Thread::gap(stack, Place::Value(goal), text));
+                after.push(Thread::gap(stack, Place::Value(goal), trail));
             }
             (Place::FirstKey | Place::AfterMember, b'}') => {
-                self.close_object(stack, text, after)?;
+                self.close_object(stack, trail, after)?;
             }
             (Place::AfterMember, b',') if self.start_key(stack)?.is_some() => {
                 let place = if spaced { Place::KeySpace } else { Place::Key };
-                after.push(Thread::gap(stack, place, text));
+                after.push(Thread::gap(stack, place, trail));
             }
-            (Place::KeySpace, b' ') => after.push(Thread::gap(stack, Place::Key, text)),
+            (Place::KeySpace, b' ') => after.push(Thread::gap(stack, Place::Key, trail)),
             (Place::FirstKey | Place::Key, b'"') => {
                 if let Some(content) = self.start_key(stack)? {
                     let leaf = Leaf::Text { content, escape: Escape::None };
-                    after.push(Thread { stack, leaf, text });
+                    after.push(Thread { stack, leaf, trail });
                 }
             }
             (Place::Colon(goal), b':') => {
                 let place = if spaced { Place::ColonSpace(goal) } else { Place::Value(goal) };
-                after.push(Thread::gap(stack, place, text));
+                after.push(Thread::gap(stack, place, trail));
             }
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether the items of the array on top of a stack are compared with each other.
+    fn compares_items(&self, stack: StackId) -> bool {
+        matches!(self.stacks.top(stack), Some((Frame::Array { shape, items, .. }, _))
+            if self.goals.array(shape).compares() && !self.stacks.items(items).repeated)
+    }
+
+    /// The first byte of an item. `before` is what was remembered before it, `trail` with it.
+    fn start_items(
+        &mut self,
+        stack: StackId,
+        byte: u8,
+        before: Trail,
+        trail: Trail,
+        after: &mut Vec<Thread>,
+    ) -> Result<(), GoalLimit> {
+        let is_compared = self.compares_items(stack);
+        let state = match self.stacks.top(stack) {
+            Some((Frame::Array { items, .. }, _)) => self.stacks.items(items).clone(),
+            _ => return Ok(()),
+        };
+        for (goal, mut stack) in self.item_starts(stack)? {
+            let mut trail = trail;
+            if is_compared
+                && let Some((Frame::Array { shape, count, items, .. }, parent)) =
+                    self.stacks.top(stack)
+            {
+                let is_unique = self.goals.array(shape).is_unique;
+                let mut start = self.texts.len(before.text);
+                if is_unique {
+                    let counted = self.stacks.items(items).clone();
+                    let (pool, known) = self.goals.value_pool(shape, count, &counted, goal)?;
+                    let depth = self.stacks.depth(stack);
+                    let values = (&*state.values, &*pool);
+                    trail.shadows =
+                        self.comparer.begin(&self.goals, trail.shadows, depth, byte, values)?;
+                    start = u32::try_from(known).unwrap_or(u32::MAX);
+                }
+                let frame = Frame::Array { shape, count, items, start };
+                stack = self.stacks.push(parent, frame, !is_unique);
+            }
+            self.start_value(stack, goal, byte, trail, after)?;
         }
         Ok(())
     }
@@ -185,7 +299,7 @@ impl SchemaAutomaton {
         stack: StackId,
         goal: GoalId,
         byte: u8,
-        text: TextId,
+        trail: Trail,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
         let solution = self.goals.solve(goal)?;
@@ -207,12 +321,8 @@ impl SchemaAutomaton {
                     Leaf::Literal { literal, at: 1 }
                 }
                 (Alternative::Number(number), b'-' | b'0'..=b'9') => {
-                    let automaton = self.goals.number(number);
-                    let start = automaton.start();
-                    match automaton.step(start, byte) {
-                        Some(state) => Leaf::Number { number, state },
-                        None => continue,
-                    }
+                    self.start_number(stack, number, byte, trail, after)?;
+                    continue;
                 }
                 (Alternative::String(shape), b'"') => {
                     let state = self.goals.string(shape).language.start();
@@ -221,27 +331,27 @@ impl SchemaAutomaton {
                 }
                 (Alternative::Array(id), b'[') => {
                     let shape = self.goals.array(id);
-                    let compares = shape.is_unique;
+                    let keeps_text = shape.repeats;
                     let items = if shape.remembers() {
                         self.stacks.intern_items(ItemState::start(shape))
                     } else {
                         ItemStateId::NONE
                     };
                     let frame = Frame::Array { shape: id, count: 0, items, start: 0 };
-                    let stack = self.stacks.push(stack, frame, compares);
-                    after.push(Thread::gap(stack, Place::FirstItem, text));
+                    let stack = self.stacks.push(stack, frame, keeps_text);
+                    after.push(Thread::gap(stack, Place::FirstItem, trail));
                     continue;
                 }
                 (Alternative::Object(shape), b'{') => {
                     let progress = self.stacks.intern_progress(crate::goal::Progress::default());
                     let frame = Frame::Object { shape, progress };
                     let stack = self.stacks.push(stack, frame, false);
-                    after.push(Thread::gap(stack, Place::FirstKey, text));
+                    after.push(Thread::gap(stack, Place::FirstKey, trail));
                     continue;
                 }
                 _ => continue,
             };
-            after.push(Thread { stack, leaf, text });
+            after.push(Thread { stack, leaf, trail });
         }
         Ok(())
     }
@@ -249,13 +359,13 @@ impl SchemaAutomaton {
     fn close_object(
         &mut self,
         stack: StackId,
-        text: TextId,
+        trail: Trail,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
         if let Some(object) = self.open_object(stack)
             && self.is_closable(&object)
         {
-            after.push(self.complete_value(object.parent, text)?);
+            after.extend(self.complete_value(object.parent, trail)?);
         }
         Ok(())
     }
@@ -263,52 +373,48 @@ impl SchemaAutomaton {
     fn close_array(
         &mut self,
         stack: StackId,
-        text: TextId,
+        trail: Trail,
         after: &mut Vec<Thread>,
     ) -> Result<(), GoalLimit> {
-        if let Some((Frame::Array { shape, count, items, .. }, parent)) = self.stacks.top(stack)
-            && count >= self.goals.array(shape).min_items
-            && self.stacks.items(items).is_complete(self.goals.array(shape))
-        {
-            after.push(self.complete_value(parent, text)?);
+        let Some((Frame::Array { shape, count, items, .. }, parent)) = self.stacks.top(stack)
+        else {
+            return Ok(());
+        };
+        let shape = self.goals.array(shape);
+        let state = self.stacks.items(items);
+        if count < shape.min_items || !state.is_complete(shape) {
+            return Ok(());
         }
+        if shape.repeats && !state.repeated {
+            // Whether the last item is equal to one before it may not be known.
+            return if state.pending.is_some() { Err(GoalLimit::unsettled()) } else { Ok(()) };
+        }
+        // What the array kept of its text, if no array around it needs it, ends with it.
+        let text = if self.stacks.keeps_text(parent) { trail.text } else { TextId::NONE };
+        after.extend(self.complete_value(parent, Trail { text, ..trail })?);
         Ok(())
     }
 
-    /// The ways to begin one more item, with `text` before it: its goal, and the array that has it.
-    fn item_starts(
-        &mut self,
-        stack: StackId,
-        text: TextId,
-    ) -> Result<Vec<(GoalId, StackId)>, GoalLimit> {
+    /// The ways to begin one more item: its goal, and the array that has it.
+    fn item_starts(&mut self, stack: StackId) -> Result<Vec<(GoalId, StackId)>, GoalLimit> {
         let Some((Frame::Array { shape: id, count, items, .. }, parent)) = self.stacks.top(stack)
         else {
             return Ok(Vec::new());
         };
-        let shape = Arc::clone(self.goals.array(id));
-        if shape.max_items.is_some_and(|max| count >= max) {
-            return Ok(Vec::new());
-        }
         let state = self.stacks.items(items).clone();
-        let start = if shape.is_unique { self.texts.len(text) } else { 0 };
+        let ways = self.goals.item_ways(id, count, &state)?;
+        let shape = Arc::clone(self.goals.array(id));
         let next = shape.saturate(count + 1);
-        let mut starts = Vec::with_capacity(1);
-        let options = self.goals.options(shape.rule(count), state.active(&shape))?;
-        for &option in options.iter() {
-            let Some(counted) = state.counted(option, &shape) else { continue };
-            let goal = self.goals.without_values(option.goal, &state.values);
-            if !self.goals.has_new_value(option.goal, goal)?
-                || !self.goals.can_finish_items(id, next, &counted)?
-            {
-                continue;
-            }
+        let mut starts = Vec::with_capacity(ways.len());
+        for (goal, counted) in ways {
+            let keeps_text = shape.repeats && !counted.repeated;
             let items = if shape.remembers() {
                 self.stacks.intern_items(counted)
             } else {
                 ItemStateId::NONE
             };
-            let frame = Frame::Array { shape: id, count: next, items, start };
-            starts.push((goal, self.stacks.push(parent, frame, shape.is_unique)));
+            let frame = Frame::Array { shape: id, count: next, items, start: 0 };
+            starts.push((goal, self.stacks.push(parent, frame, keeps_text)));
         }
         Ok(starts)
     }

@@ -2,18 +2,17 @@
 
 use crate::goal::{GoalId, Literal, NumberId, StringId};
 
+use super::compare::ShadowsId;
 use super::content::{KeyId, Keys};
 use super::frame::{Moved, StackId, Stacks};
-use super::track::{TextId, Texts};
+use super::track::{Texts, Trail};
 
 /// One way to read the text so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Thread {
     pub(super) stack: StackId,
     pub(super) leaf: Leaf,
-    /// What has been read inside the outermost container that compares its children;
-    /// [`TextId::NONE`] outside of such.
-    pub(super) text: TextId,
+    pub(super) trail: Trail,
 }
 
 /// The position inside the innermost container.
@@ -40,6 +39,12 @@ pub(super) enum Place {
     AfterItem,
     /// After the comma: the space that [`Style::Spaced`](crate::Style) writes, then a value.
     ItemSpace(GoalId),
+    /// After the comma, where items are compared: the space that [`Style::Spaced`](crate::Style)
+    /// writes.
+    ComparedSpace,
+    /// After the comma (and space), where items are compared: an item. What it may be depends on the
+    /// one before, which may be recorded by now.
+    ComparedItem,
     /// After `{`: a key or `}`.
     FirstKey,
     /// After a member: a comma or `}`.
@@ -97,16 +102,16 @@ impl Thread {
     pub(super) const RESERVED: Self = Self {
         stack: StackId::EMPTY,
         leaf: Leaf::Literal { literal: Literal::Null, at: u8::MAX },
-        text: TextId::NONE,
+        trail: Trail::NONE,
     };
 
     /// The only thread at the start of a text.
     pub(super) fn at_value(goal: GoalId) -> Self {
-        Self::gap(StackId::EMPTY, Place::Value(goal), TextId::NONE)
+        Self::gap(StackId::EMPTY, Place::Value(goal), Trail::NONE)
     }
 
-    pub(super) fn gap(stack: StackId, place: Place, text: TextId) -> Self {
-        Self { stack, leaf: Leaf::Gap { place, whitespace: 0 }, text }
+    pub(super) fn gap(stack: StackId, place: Place, trail: Trail) -> Self {
+        Self { stack, leaf: Leaf::Gap { place, whitespace: 0 }, trail }
     }
 
     /// The same thread over new tables of stacks and keys.
@@ -116,6 +121,7 @@ impl Thread {
         stacks: &mut Stacks,
         (old_keys, keys): (&Keys, &mut Keys),
         (old_texts, texts): (&Texts, &mut Texts),
+        shadows: ShadowsId,
     ) -> Self {
         let leaf = match self.leaf {
             Leaf::Text { content: Content::Key(key), escape } => {
@@ -123,7 +129,7 @@ impl Thread {
             }
             leaf => leaf,
         };
-        let text = texts.copy(self.text, old_texts);
-        Self { stack: moved.copy(self.stack, stacks), leaf, text }
+        let trail = Trail { text: texts.copy(self.trail.text, old_texts), shadows };
+        Self { stack: moved.copy(self.stack, stacks), leaf, trail }
     }
 }

@@ -1,10 +1,27 @@
-//! The texts of children that are compared with others.
+//! What a thread remembers of the text that was read.
 //!
-//! Inside an array whose items must differ, every item's text is part of the state until the item
-//! ends and its value is known. A text is a list that shares what it has in common with others.
+//! Inside an array of which two items must be equal, and none are yet, every item's text is part of
+//! the state until the item ends and its value is known. A text is a list that shares what it has in
+//! common with others.
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
+
+use super::compare::ShadowsId;
+
+/// What a thread remembers of the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct Trail {
+    /// What was read inside the outermost array of which two items must be equal;
+    /// [`TextId::NONE`] outside of such.
+    pub(super) text: TextId,
+    /// The values that items which have not ended may become.
+    pub(super) shadows: ShadowsId,
+}
+
+impl Trail {
+    pub(super) const NONE: Self = Self { text: TextId::NONE, shadows: ShadowsId::NONE };
+}
 
 /// A text; equal texts have equal ids.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,11 +83,6 @@ impl Texts {
         }
         bytes.reverse();
         bytes
-    }
-
-    /// The text without its last bytes.
-    pub(super) fn without(&self, text: TextId, bytes: usize) -> TextId {
-        (0..bytes).fold(text, |text, _| self.entry(text).map_or(text, |entry| entry.before))
     }
 
     pub(super) fn copy(&mut self, text: TextId, from: &Self) -> TextId {

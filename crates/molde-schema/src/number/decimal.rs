@@ -74,7 +74,7 @@ impl Decimal {
                 return Err(NumberError::Syntax { offset: at });
             }
         }
-        let mut exponent = 0;
+        let mut exponent: i64 = 0;
         if matches!(bytes.get(at), Some(b'e' | b'E')) {
             at += 1;
             let negative_exponent = bytes.get(at) == Some(&b'-');
@@ -87,7 +87,10 @@ impl Decimal {
                 return Err(NumberError::Syntax { offset: at });
             }
             for digit in &bytes[start..at] {
-                exponent = (exponent * 10 + i64::from(digit - b'0')).min(ORDER_SATURATED / 10);
+                exponent = exponent
+                    .saturating_mul(10)
+                    .saturating_add(i64::from(digit - b'0'))
+                    .min(ORDER_SATURATED);
             }
             if negative_exponent {
                 exponent = -exponent;
@@ -153,6 +156,11 @@ impl Decimal {
     #[must_use]
     pub(crate) fn abs(&self) -> Self {
         Self { mantissa: self.mantissa.abs(), exponent: self.exponent }
+    }
+
+    /// Whether it takes more digits than most numbers do.
+    pub(crate) fn is_long(&self) -> bool {
+        self.mantissa.bits() > 300 || self.exponent.abs() > 100
     }
 
     /// Whether the value is an integer times `divisor`, whose sign does not matter. Only zero is a

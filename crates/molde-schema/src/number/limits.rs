@@ -67,6 +67,24 @@ impl Default for NumberLimits {
 impl NumberLimits {
     /// Most digits of an exponent that the arithmetic on exponents has room for.
     pub(crate) const EXPONENT_DIGITS_CEILING: u32 = 18;
+
+    /// For numbers that were let through as texts: whatever they are, they are read.
+    pub(crate) fn unbounded() -> Self {
+        Self { max_decimal_digits: u32::MAX, max_decimal_order: i64::MAX, ..Self::default() }
+    }
+
+    /// For texts that may be as long as the longest numbers of a schema make them.
+    pub(crate) fn long_texts() -> Self {
+        Self {
+            max_integer_digits: Self::MOST_RAISED_DIGITS as u32,
+            max_fraction_digits: Self::MOST_RAISED_DIGITS as u32,
+            ..Self::unbounded()
+        }
+    }
+
+    /// The digit limits of texts are raised no further, for the sake of values whose order is larger
+    /// by far than a text has digits: those have an exponent.
+    pub(crate) const MOST_RAISED_DIGITS: i64 = 4096;
 }
 
 /// Why a number, or a constraint on numbers, could not be taken. Says nothing of its text.

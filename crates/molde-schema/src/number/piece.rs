@@ -253,11 +253,12 @@ fn needed(set: &Set) -> Caps {
             )
         }
     };
+    let most = NumberLimits::MOST_RAISED_DIGITS;
     Caps {
-        integer,
-        fraction: fraction.max(significant),
+        integer: integer.min(most),
+        fraction: fraction.max(significant).min(most.max(significant)),
         significant,
-        fraction_zeros: fraction_zeros + 1,
+        fraction_zeros: (fraction_zeros + 1).min(most),
     }
 }
 

@@ -50,6 +50,15 @@ impl NumberSpec {
         Self { one_of: Some(values), ..Self::default() }
     }
 
+    /// Every number that it names.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = &Decimal> {
+        let ends = self.minimum.iter().chain(&self.maximum).map(|bound| &bound.value);
+        ends.chain(&self.multiple_of)
+            .chain(&self.not_multiple_of)
+            .chain(&self.excluded)
+            .chain(self.one_of.iter().flatten())
+    }
+
     /// Accepts what both accept. Lists come out sorted and without repetition.
     #[must_use]
     pub(crate) fn intersect(&self, other: &Self) -> Self {
