@@ -89,10 +89,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         ("few", bench.decode(1, Kind::Few)?),
         ("forced", bench.forced()?),
     ];
-    let bytes = loaded.model.memory_usage() as f64;
-    let layers = bytes - loaded.model.head_memory_usage() as f64;
+    let layers = loaded.model.layer_memory_usage() as f64;
+    let head = loaded.model.head_memory_usage() as f64;
     for (name, speed) in decode {
-        let read = if name == "full" { bytes } else { layers };
+        let read = if name == "full" { layers + head } else { layers };
         let steps = if name == "forced" { speed / FEW as f64 } else { speed };
         println!(
             "decode {name:<6}     {speed:>7.1} tokens/s, {:.0} MB a step, {:.0} % of the bandwidth",
@@ -116,8 +116,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "batch_tok_s": batches,
         "load_s": load_s,
         "first_token_s": first_token_s,
-        "weights_mb": bytes / 1e6,
-        "head_mb": loaded.model.head_memory_usage() as f64 / 1e6,
+        "weights_mb": loaded.model.memory_usage() as f64 / 1e6,
+        "layers_mb": layers / 1e6,
+        "head_mb": head / 1e6,
         "bandwidth_gb_s": bandwidth,
         "int8_gmac_s": rate,
     });

@@ -118,8 +118,14 @@ impl Model {
         self.network.bytes()
     }
 
-    /// Heap bytes of the output head, which may be the embedding table: the part of
-    /// [`memory_usage`](Self::memory_usage) that a step reads only if it wants all logits.
+    /// Heap bytes of the layers: what every step reads, beside a row of the embedding table for
+    /// each token.
+    pub fn layer_memory_usage(&self) -> usize {
+        self.network.layer_bytes()
+    }
+
+    /// Heap bytes of the output head, which may be the embedding table: what a step reads in
+    /// addition if it wants all logits.
     pub fn head_memory_usage(&self) -> usize {
         self.network.head_bytes()
     }

@@ -26,6 +26,9 @@ pub(crate) trait Network: std::fmt::Debug + Send + Sync {
     /// Heap bytes of the weights; what two matrices share is counted once.
     fn bytes(&self) -> usize;
 
+    /// Heap bytes of the matrices and vectors of the layers.
+    fn layer_bytes(&self) -> usize;
+
     /// Heap bytes of the output head, which may be the embedding table.
     fn head_bytes(&self) -> usize;
 }

@@ -142,10 +142,14 @@ impl Network for ExactNetwork {
     }
 
     fn bytes(&self) -> usize {
-        let layers: usize = self.layers.iter().map(Layer::bytes).sum();
+        let layers = self.layer_bytes();
         let head = if self.tied_head { 0 } else { self.head.bytes() };
         let norm = self.norm.elem_count() * size_of::<f32>();
         self.embedding.bytes() + layers + norm + head
+    }
+
+    fn layer_bytes(&self) -> usize {
+        self.layers.iter().map(Layer::bytes).sum()
     }
 
     fn head_bytes(&self) -> usize {

@@ -153,9 +153,13 @@ impl Network for NativeNetwork {
 
     fn bytes(&self) -> usize {
         self.embedding.memory_bytes()
-            + self.layers.iter().map(Layer::bytes).sum::<usize>()
+            + self.layer_bytes()
             + size_of_val(self.norm.as_slice())
             + self.head.as_ref().map_or(0, PackedMatrix::memory_bytes)
+    }
+
+    fn layer_bytes(&self) -> usize {
+        self.layers.iter().map(Layer::bytes).sum()
     }
 
     fn head_bytes(&self) -> usize {
