@@ -259,7 +259,9 @@ impl Bench<'_> {
         let mut feeds = self.feeds(sequences)?;
         let mut work = self.model.new_workspace();
         let seconds = self.clock.seconds(|| {
-            feeds.iter_mut().for_each(|feed| feed.cache.truncate(CONTEXT));
+            for feed in &mut feeds {
+                feed.cache.truncate(CONTEXT);
+            }
             (0..STEPS).try_for_each(|step| self.step(&mut feeds, &mut work, step, kind))
         })?;
         Ok((sequences * STEPS) as f64 / seconds)
