@@ -171,8 +171,8 @@ fn bad_schemas_are_bad_usage_and_name_every_offender() {
         ("[]", vec!["a schema is an object or a boolean"]),
         (r#"{"type": "strin"}"#, vec!["/type"]),
         (
-            r#"{"properties": {"a": {"$ref": "other.json"}, "b": {"minimum": {"$data": "1/a"}}}}"#,
-            vec!["/properties/a/$ref", "/properties/b/minimum"],
+            r#"{"properties": {"a": {"$ref": "other.json"}, "b": {"multipleOf": {"$data": "1/a"}}}}"#,
+            vec!["/properties/a/$ref", "/properties/b/multipleOf"],
         ),
         (r#"{"type": "integer", "minimum": 3, "maximum": 2}"#, vec!["no value satisfies"]),
     ] {
