@@ -17,7 +17,7 @@ const FILES: [&str; 3] = [
     include_str!("../../../molde-schema/tests/data/combinations.json"),
 ];
 
-pub(crate) const SCHEMAS: [&str; 32] = [
+pub(crate) const SCHEMAS: [&str; 34] = [
     r#"{"type": "object", "properties": {"a": {"type": "string"}, "ab": true, "": true}}"#,
     r#"{"type": "object", "properties": {"a": true, "n": true}, "required": ["ab", "n"], "minProperties": 4}"#,
     r#"{"type": "object", "additionalProperties": {"type": "string", "maxLength": 3}, "maxProperties": 2}"#,
@@ -50,6 +50,8 @@ pub(crate) const SCHEMAS: [&str; 32] = [
     r#"{"type": "array", "items": {"type": "string"}, "not": {"uniqueItems": true}, "maxItems": 2}"#,
     r#"{"type": "array", "items": {"enum": ["a", "b", null, 12]}, "not": {"uniqueItems": true}, "minItems": 3}"#,
     r#"{"type": "array", "items": {"type": "object", "additionalProperties": {"type": "boolean"}, "maxProperties": 2}, "uniqueItems": true, "contains": {"required": ["a"]}}"#,
+    r#"{"properties": {"a": {"type": "string", "minLength": 1}, "n": {"const": {"$data": "1/a"}}}, "required": ["a", "n"]}"#,
+    r#"{"properties": {"a": {"type": "string"}, "b": {"type": "integer", "maximum": 12, "minimum": {"$data": "1/n"}}, "n": {"type": ["number", "null"]}, "ab": {"maxLength": 2, "const": {"$data": "1/a"}}}}"#,
 ];
 
 /// Every byte, what JSON is made of, and random pieces of that: whatever can stand in one token.

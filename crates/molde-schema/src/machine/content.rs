@@ -317,6 +317,9 @@ impl SchemaAutomaton {
         if key.declared.0 < key.declared.1 {
             let index = object.shape.sorted[key.declared.0 as usize];
             if object.shape.names[index as usize].len() == key.length as usize {
+                if progress.writing.is_some() && object.shape.is_end(index) {
+                    return Err(super::record::unknown_value());
+                }
                 let members = self.declared_members(&object, &progress, index, start)?;
                 if progress.pending && !members.is_empty() {
                     return Err(GoalLimit::unsettled());

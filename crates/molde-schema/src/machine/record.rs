@@ -16,15 +16,20 @@ impl SchemaAutomaton {
         parent: StackId,
         trail: Trail,
     ) -> Result<Thread, GoalLimit> {
-        if trail.text == TextId::UNKNOWN {
-            return Err(GoalLimit {
-                name: "compared_values",
-                limit: 0,
-                unit: "values that are compared and not known yet",
-                pointer: String::new(),
-            });
-        }
+        let known = progress;
         let progress = self.stacks.progress(progress).clone();
+        if trail.text == TextId::UNKNOWN {
+            // Until another value is compared with this one, it need not be known.
+            if !self.goals.ends_alike(shape, &progress)? {
+                return Err(unknown_value());
+            }
+            let frame = Frame::Object { shape, progress: known };
+            return Ok(Thread::gap(
+                self.stacks.push(parent, frame, true),
+                Place::AfterMember,
+                trail,
+            ));
+        }
         let start = progress.writing.map_or(0, |writing| writing.start);
         let read = self.texts.bytes(trail.text, start);
         let after = self.goals.recorded(shape, &progress, value_of(&read))?;
@@ -32,6 +37,16 @@ impl SchemaAutomaton {
         let stack = self.stacks.push(parent, Frame::Object { shape, progress }, false);
         let text = if self.stacks.keeps_text(parent) { trail.text } else { TextId::NONE };
         Ok(Thread::gap(stack, Place::AfterMember, Trail { text, ..trail }))
+    }
+}
+
+/// A value is compared with one that is not known: only a real text tells.
+pub(super) fn unknown_value() -> GoalLimit {
+    GoalLimit {
+        name: "compared_values",
+        limit: 0,
+        unit: "values that are compared with one in the same token",
+        pointer: String::new(),
     }
 }
 

@@ -364,6 +364,9 @@ impl SchemaAutomaton {
     ) -> Result<(), GoalLimit> {
         if let Some(object) = self.open_object(stack)
             && self.is_closable(&object)
+            && self
+                .goals
+                .value_may_be_last(object.id, &self.stacks.progress(object.progress).clone())?
         {
             after.extend(self.complete_value(object.parent, trail)?);
         }

@@ -110,9 +110,7 @@ impl Goals {
             .map(|(index, end)| match progress.records.get(index).unwrap_or(&Record::Open) {
                 Record::Open if !is_ending && progress.is_open(end.member, order) => Status::Open,
                 Record::Open => Status::Absent,
-                Record::Writing => {
-                    progress.writing.map_or(Status::Done, |writing| Status::Writing(writing.goal))
-                }
+                Record::Writing(goal) => Status::Writing(*goal),
                 Record::Known { kinds, measure, value } => {
                     Status::Known { kinds: kinds.clone(), measure: measure.clone(), value: *value }
                 }

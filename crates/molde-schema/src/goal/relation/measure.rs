@@ -202,12 +202,19 @@ impl Goals {
         let mut best: Option<Decimal> = None;
         for alternative in self.solve(goal)?.alternatives.iter() {
             let Alternative::Number(id) = alternative else { continue };
-            let numbers = Numbers { specs: &self.number_specs[id.0 as usize], style };
-            let (low, high) = (range.low.as_ref(), range.high.as_ref());
-            let found = match side {
-                Side::Least => numbers.least(low, high),
-                Side::Greatest => numbers.greatest(low, high),
-            };
+            // Many goals have the same numbers.
+            let key = (*id, range.clone(), side);
+            let known = self.related.numbers.get(&key).cloned();
+            let found = known.unwrap_or_else(|| {
+                let numbers = Numbers { specs: &self.number_specs[id.0 as usize], style };
+                let (low, high) = (range.low.as_ref(), range.high.as_ref());
+                let found = match side {
+                    Side::Least => numbers.least(low, high),
+                    Side::Greatest => numbers.greatest(low, high),
+                };
+                self.related.numbers.insert(key, found.clone());
+                found
+            });
             let found = found.map_err(|error| self.measure_limit(&error, goal))?;
             best = match (best, found, side) {
                 (Some(one), Some(two), Side::Least) => Some(one.min(two)),

@@ -49,9 +49,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::ir::{DataKeyword, DataRule, NodeId, TypeSet};
-use crate::number::Decimal;
+use crate::number::{Decimal, NumberError};
 
-use super::{GoalId, GoalLimit, ObjectId};
+use super::{GoalId, GoalLimit, NumberId, ObjectId};
 
 pub(in crate::goal) use plan::EndPlan;
 pub(crate) use record::{Record, Writing};
@@ -68,6 +68,8 @@ pub(in crate::goal) struct Found {
     made_up: FxHashMap<MadeUp, NodeId>,
     /// The extremes of goals.
     extremes: FxHashMap<ExtremeKey, Result<Option<Decimal>, GoalLimit>>,
+    /// Those of the numbers of an automaton.
+    numbers: FxHashMap<(NumberId, Range, Side), Result<Option<Decimal>, NumberError>>,
     /// The arrangements of a component of an object, by what is known of each end.
     arrangements: FxHashMap<ArrangementKey, Result<Arc<[Arrangement]>, GoalLimit>>,
 }
@@ -81,7 +83,7 @@ impl Found {
     /// Estimate of the heap bytes held, nodes and goals included.
     pub(in crate::goal) fn memory_usage(&self) -> usize {
         (self.decided.len() + self.made_up.len() + self.arrangements.len()) * 1024
-            + self.extremes.len() * 256
+            + (self.extremes.len() + self.numbers.len()) * 256
     }
 }
 

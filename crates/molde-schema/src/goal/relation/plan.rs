@@ -216,6 +216,62 @@ impl Goals {
         Ok(self.solved_plan(id, progress)?.is_some())
     }
 
+    /// Whether what may follow the value that is being written is the same for all of them, until
+    /// another end is written.
+    pub(crate) fn ends_alike(
+        &mut self,
+        id: ObjectId,
+        progress: &Progress,
+    ) -> Result<bool, GoalLimit> {
+        let found = self.arrangements_of_writing(id, progress)?;
+        let mut goals = found.iter().flat_map(|(end, arrangement)| {
+            arrangement.choices.iter().filter_map(move |(known, choice)| match choice {
+                Choice::Present { goal, .. } if known == end => Some(*goal),
+                _ => None,
+            })
+        });
+        let first = goals.next();
+        Ok(goals.all(|goal| Some(goal) == first))
+    }
+
+    /// Whether an object may end after the value that is being written, given that what may follow
+    /// is the same for all values. True where none is.
+    pub(crate) fn value_may_be_last(
+        &mut self,
+        id: ObjectId,
+        progress: &Progress,
+    ) -> Result<bool, GoalLimit> {
+        if progress.writing.is_none() {
+            return Ok(true);
+        }
+        let found = self.arrangements_of_writing(id, progress)?;
+        Ok(found.iter().any(|(end, arrangement)| {
+            arrangement
+                .choices
+                .iter()
+                .all(|(known, choice)| known == end || !matches!(choice, Choice::Present { .. }))
+        }))
+    }
+
+    /// The arrangements of the component of the end that is being written.
+    fn arrangements_of_writing(
+        &mut self,
+        id: ObjectId,
+        progress: &Progress,
+    ) -> Result<Vec<(u32, Arrangement)>, GoalLimit> {
+        let shape = Arc::clone(self.object(id));
+        let (Some(relations), Some(writing)) = (shape.relations.clone(), progress.writing) else {
+            return Ok(Vec::new());
+        };
+        let Some(statuses) = self.statuses(&relations, progress, false) else {
+            return Ok(Vec::new());
+        };
+        let component = relations.components.iter().position(|ends| ends.contains(&writing.end));
+        let Some(component) = component else { return Ok(Vec::new()) };
+        let found = self.arrangements(id, &relations, component, &statuses)?;
+        Ok(found.iter().map(|arrangement| (writing.end, arrangement.clone())).collect())
+    }
+
     /// Whether the rules between members allow an object to end: no further member comes.
     pub(crate) fn relations_may_end(&self, shape: &ObjectShape, progress: &Progress) -> bool {
         let Some(relations) = &shape.relations else { return true };
@@ -228,7 +284,7 @@ fn begun(relations: &Relations, progress: &Progress, writing: Writing) -> Progre
     let mut after = progress.clone();
     let mut records = after.records.to_vec();
     records.resize(relations.len(), Record::Open);
-    records[writing.end as usize] = Record::Writing;
+    records[writing.end as usize] = Record::Writing(writing.goal);
     after.records = records.into();
     after.writing = Some(writing);
     after

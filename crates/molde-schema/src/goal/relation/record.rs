@@ -17,8 +17,8 @@ use super::{DataKeyword, Kind, Link, Relations};
 pub(crate) enum Record {
     /// It has not been written; whether it still can be is for the object to know.
     Open,
-    /// Its value is being written.
-    Writing,
+    /// Its value is being written: what it must satisfy apart from its links.
+    Writing(GoalId),
     /// It is written, and some end that it is linked to is not.
     Known {
         /// The kinds that it can be of.
