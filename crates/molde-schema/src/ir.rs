@@ -320,6 +320,16 @@ impl TypeSet {
     pub(crate) const fn has(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
+
+    /// Whether it has one member.
+    pub(crate) const fn is_single(self) -> bool {
+        self.0.is_power_of_two()
+    }
+
+    /// Its members, each by itself.
+    pub(crate) fn each(self) -> impl Iterator<Item = Self> {
+        (0..7).map(|bit| Self(1 << bit)).filter(move |&one| self.has(one))
+    }
 }
 
 impl std::fmt::Debug for TypeSet {

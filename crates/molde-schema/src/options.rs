@@ -79,8 +79,9 @@ pub struct Limits {
     pub schema_depth: usize,
     /// Schema locations (objects and booleans that are schemas). Default 500,000.
     pub schema_nodes: usize,
-    /// Alternatives that one value can have after `anyOf` and `allOf` are multiplied out.
-    /// Default 4,096.
+    /// Alternatives that one value can have after `anyOf` and `allOf` are multiplied out, where
+    /// they are: conditions on the members of an object stay apart once they are many. Default
+    /// 4,096.
     pub alternatives: usize,
     /// Steps of multiplying out for one value; bounds the time where most alternatives turn out
     /// empty. Default 200,000 (about 0.2 s).

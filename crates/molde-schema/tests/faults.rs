@@ -113,10 +113,8 @@ fn hostile_schemas_end_in_a_result_or_a_named_limit() {
         .expect("writing to a string");
     }
     product.push_str("]}");
-    assert!(matches!(
-        compile(&product),
-        Err(SchemaError::Limit { name: "alternatives" | "expansion_steps", .. })
-    ));
+    // Independent conditions are not multiplied out.
+    assert!(compile(&product).is_ok());
     for text in [
         r#"{"type": "array", "minItems": 1000000000}"#,
         r#"{"type": "array", "minItems": 10000000000000000000}"#,

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::items::{ItemState, count as count_item, is_complete};
+use super::rule::Counts;
 use super::values::ConstantId;
 use super::{ArrayId, ArrayShape, GoalId, GoalLimit, Goals};
 
@@ -159,7 +160,7 @@ impl Goals {
         let rules = shape.prefix.get(count as usize..).unwrap_or_default();
         let mut goals: Vec<GoalId> = first.into_iter().collect();
         for &rule in rules.iter().chain([&shape.items]) {
-            goals.extend(self.options(rule, u64::MAX)?.iter().map(|option| option.goal));
+            goals.extend(self.options(rule, Counts::MAX)?.iter().map(|option| option.goal));
         }
         goals.sort_unstable();
         goals.dedup();
@@ -265,7 +266,7 @@ impl Goals {
             if *at >= last || shape.max_items.is_some_and(|max| *at >= max) {
                 continue;
             }
-            for &option in self.options(shape.rule(*at), u64::MAX)?.iter() {
+            for &option in self.options(shape.rule(*at), Counts::MAX)?.iter() {
                 let (Some(own), Some(counters)) =
                     (self.shortest(option.goal)?, count_item(counters, option, shape))
                 else {

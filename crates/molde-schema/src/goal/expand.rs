@@ -6,6 +6,7 @@ use crate::dfa::{Dfa, DfaError};
 use crate::ir::{Applicator, Demand, Node, NodeId, TypeSet};
 use crate::number::{NumberAutomaton, NumberError, NumberSpec};
 
+use super::formula::FormulaId;
 use super::partial::{Evaluation, Partial, Scopes, Todo, least};
 use super::shape::StringShape;
 use super::violation::Fork;
@@ -21,6 +22,48 @@ const MAX_EVALUATING_BRANCHES: usize = 12;
 
 /// Scopes of one kind that one value can be in.
 pub(super) const MAX_SCOPES: usize = 32;
+
+/// As long as there are no more alternatives than this, choices are multiplied out: each is simple
+/// then, and a text soon tells which it is.
+const FEW_PARTIALS: usize = 64;
+
+/// Steps after which multiplying out is given up where there is another way.
+const FEW_STEPS: usize = 4_000;
+
+/// A choice of so many branches is kept apart even where multiplying it out might do.
+const SHORT_BRANCHES: usize = 4;
+
+/// The bits of scopes of members among [`Scopes`].
+const MEMBER_SCOPES: Scopes = 0xAAAA_AAAA_AAAA_AAAA;
+
+/// How much one expansion may cost.
+#[derive(Clone, Copy)]
+struct Bounds {
+    partials: usize,
+    steps: usize,
+}
+
+/// Which choices of objects are kept apart from each other instead of being multiplied out.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    Nothing,
+    /// Those of few branches, and those that ask only which members there are.
+    Short,
+    All,
+}
+
+/// Why an expansion was given up.
+enum Exceeded {
+    /// There are too many alternatives to multiply out.
+    Bound(GoalLimit),
+    Other(GoalLimit),
+}
+
+impl From<GoalLimit> for Exceeded {
+    fn from(limit: GoalLimit) -> Self {
+        Self::Other(limit)
+    }
+}
 
 /// The scalars of all partials, before they are united.
 #[derive(Default)]
@@ -150,20 +193,59 @@ impl Goals {
         Ok(language)
     }
 
-    /// Multiplies the choices out. Depth first, so that partials come in schema order.
+    /// Every way to meet some demands, as sets of rules.
+    ///
+    /// Choices are multiplied out as long as there are few. Where they are many, each type is looked
+    /// at by itself, since most choices are about one type, and the choices of objects become
+    /// conditions that stay apart: first those that are said in a few words, then all.
     fn partials(&mut self, demands: &[Demand], types: TypeSet) -> Result<Vec<Partial>, GoalLimit> {
         let limits = self.options.limits;
+        let few = Bounds {
+            partials: FEW_PARTIALS.min(limits.alternatives),
+            steps: FEW_STEPS.min(limits.expansion_steps),
+        };
+        let most = Bounds { partials: limits.alternatives, steps: limits.expansion_steps };
+        match self.multiply(demands, types, few, Apart::Nothing) {
+            Err(Exceeded::Bound(_)) => {}
+            Err(Exceeded::Other(limit)) => return Err(limit),
+            Ok(partials) => return Ok(partials),
+        }
+        let mut all = Vec::new();
+        for kind in types.each() {
+            let mut found = self.multiply(demands, kind, few, Apart::Nothing);
+            for apart in [Apart::Short, Apart::All] {
+                if matches!(found, Err(Exceeded::Bound(_))) {
+                    found = self.multiply(demands, kind, most, apart);
+                }
+            }
+            match found {
+                Ok(found) => all.extend(found),
+                Err(Exceeded::Bound(limit) | Exceeded::Other(limit)) => return Err(limit),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Multiplies choices out, but for those that stay apart. Depth first, so that partials come in
+    /// schema order.
+    fn multiply(
+        &mut self,
+        demands: &[Demand],
+        types: TypeSet,
+        bounds: Bounds,
+        apart: Apart,
+    ) -> Result<Vec<Partial>, Exceeded> {
         let schema = Arc::clone(&self.schema);
         let pointer = || {
             demands
                 .first()
                 .map_or_else(String::new, |first| schema.node(first.node()).pointer.clone())
         };
-        let exceeded = |name, limit: usize, unit, pointer| GoalLimit {
+        let exceeded = |name, limit: usize, unit| GoalLimit {
             name,
             limit: limit as u64,
             unit,
-            pointer,
+            pointer: pointer(),
         };
         let mut first = Partial::new(demands);
         first.types = types;
@@ -173,37 +255,56 @@ impl Goals {
         while let Some(mut partial) = open.pop() {
             loop {
                 steps += 1;
-                if steps > limits.expansion_steps {
-                    let limit = limits.expansion_steps;
-                    return Err(exceeded("expansion_steps", limit, "steps", pointer()));
+                if steps > bounds.steps {
+                    return Err(Exceeded::Bound(exceeded(
+                        "expansion_steps",
+                        bounds.steps,
+                        "steps",
+                    )));
                 }
                 let Some(todo) = partial.todo.pop().or_else(|| partial.later.pop()) else {
                     finished.push(partial);
-                    if finished.len() > limits.alternatives {
-                        let limit = limits.alternatives;
-                        return Err(exceeded("alternatives", limit, "alternatives", pointer()));
+                    if finished.len() > bounds.partials {
+                        let limit = exceeded("alternatives", bounds.partials, "alternatives");
+                        return Err(Exceeded::Bound(limit));
                     }
                     break;
                 };
-                let forks = match todo {
-                    Todo::Demand(demand, scopes) => {
-                        let node = self.schema.node(demand.node());
-                        if !node.data.is_empty() && !self.is_upper {
-                            // Whoever asks for the value decides its rules first.
-                            let at = node.pointer.clone();
-                            return Err(exceeded("data", 0, "rules of `$data` left open", at));
-                        }
-                        if !self.apply(&mut partial, demand, scopes) {
-                            break;
-                        }
-                        if partial.has_too_many_scopes() {
-                            let limit = MAX_SCOPES;
-                            return Err(exceeded("scopes", limit, "`unevaluated…`", pointer()));
-                        }
+                if let Todo::Demand(demand, scopes) = todo {
+                    let node = schema.node(demand.node());
+                    if !node.data.is_empty() && !self.is_upper {
+                        // Whoever asks for the value decides its rules first.
+                        let limit = exceeded("data", 0, "rules of `$data` left open");
+                        let pointer = node.pointer.clone();
+                        return Err(Exceeded::Other(GoalLimit { pointer, ..limit }));
+                    }
+                    if !self.apply(&mut partial, demand, scopes) {
+                        break;
+                    }
+                    if partial.has_too_many_scopes() {
+                        let limit = exceeded("scopes", MAX_SCOPES, "`unevaluated…`");
+                        return Err(Exceeded::Other(limit));
+                    }
+                    continue;
+                }
+                match self.kept_apart(&mut partial, &todo, apart)? {
+                    Some(FormulaId::MET) => continue,
+                    Some(FormulaId::LOST) => break,
+                    Some(condition) => {
+                        partial.objects.conditions.push(condition);
                         continue;
                     }
+                    None => {}
+                }
+                let forks = match todo {
+                    Todo::Demand(..) => Vec::new(),
                     Todo::Choice(node, applicator, scopes) => {
-                        self.choice(&partial, node, applicator, scopes)?
+                        match self.choice(&partial, node, applicator, scopes) {
+                            Err(limit) if limit.name == "evaluating_branches" => {
+                                return Err(Exceeded::Bound(limit));
+                            }
+                            forks => forks?,
+                        }
                     }
                     Todo::Violation(node) => {
                         let forks = self.violations(node, partial.types)?;
@@ -213,6 +314,10 @@ impl Goals {
                         demands.iter().map(|&demand| (Fork::Demands(vec![!demand]), 0)).collect()
                     }
                 };
+                // A way that demands nothing more makes the others superfluous.
+                if forks.iter().any(|(fork, scopes)| *scopes == 0 && partial.has(fork)) {
+                    continue;
+                }
                 steps += forks.len();
                 for (fork, scopes) in forks.into_iter().rev() {
                     let mut forked = partial.clone();
@@ -224,6 +329,87 @@ impl Goals {
             }
         }
         Ok(finished)
+    }
+
+    /// A choice as a condition on one type, where it is to stay apart. What the type alone decides
+    /// is met or lost.
+    fn kept_apart(
+        &mut self,
+        partial: &mut Partial,
+        todo: &Todo,
+        apart: Apart,
+    ) -> Result<Option<FormulaId>, GoalLimit> {
+        let kind = partial.types;
+        if apart == Apart::Nothing || !kind.is_single() {
+            return Ok(None);
+        }
+        let schema = Arc::clone(&self.schema);
+        let mut evaluates = false;
+        let (condition, branches) = match todo {
+            Todo::Demand(..) => return Ok(None),
+            Todo::Choice(node, index, scopes) => {
+                let applicator = &schema.node(*node).applicators[*index];
+                let branches = match applicator {
+                    Applicator::All(_) => 1,
+                    Applicator::Any(list) | Applicator::Constants(list) | Applicator::One(list) => {
+                        list.len()
+                    }
+                    Applicator::Cases(list) => list.len(),
+                };
+                let condition = self.applied(applicator, kind)?;
+                // Of the scopes, only those that evaluate children of this type matter.
+                let scopes = match kind {
+                    TypeSet::OBJECT => scopes & MEMBER_SCOPES,
+                    TypeSet::ARRAY => scopes & !MEMBER_SCOPES,
+                    _ => 0,
+                };
+                if scopes != 0 && condition.is_some() && condition != Some(FormulaId::LOST) {
+                    evaluates = true;
+                    if !self.evaluate_apart(partial, applicator, scopes)? {
+                        return Ok(None);
+                    }
+                }
+                (condition, branches)
+            }
+            Todo::Violation(node) => (self.condition(Demand::fails(*node), kind)?, 1),
+            Todo::NotAll(demands) => (self.one_fails(demands, kind)?, demands.len()),
+        };
+        let Some(condition) = condition else { return Ok(None) };
+        let is_short = evaluates || branches <= SHORT_BRANCHES || self.is_about_presence(condition);
+        Ok((apart == Apart::All || is_short || condition <= FormulaId::LOST).then_some(
+            // The upper bound leaves out what members must meet together.
+            if self.is_upper && condition != FormulaId::LOST { FormulaId::MET } else { condition },
+        ))
+    }
+
+    /// Notes for the scopes around a choice what its branches evaluate, each under the condition
+    /// that it holds; `false` if that cannot be said.
+    fn evaluate_apart(
+        &mut self,
+        partial: &mut Partial,
+        applicator: &Applicator,
+        scopes: Scopes,
+    ) -> Result<bool, GoalLimit> {
+        let inside = |at: usize| is_in(scopes, at, 1);
+        let is_violated = |(at, scope): (usize, &Evaluation)| inside(at) && scope.is_violated;
+        if scopes & MEMBER_SCOPES == 0 || partial.objects.scopes.iter().enumerate().any(is_violated)
+        {
+            return Ok(false);
+        }
+        let mut found = Vec::new();
+        if !self.evaluators(applicator, FormulaId::MET, &mut found)? {
+            return Ok(false);
+        }
+        for (_, scope) in partial.objects.scopes.iter_mut().enumerate().filter(|x| inside(x.0)) {
+            for &(guard, node) in &found {
+                if guard == FormulaId::MET {
+                    push_new(&mut scope.nodes, node);
+                } else if !scope.guarded.contains(&(guard, node)) {
+                    scope.guarded.push((guard, node));
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// Adds one demand's own rules and queues what it applies; `false` if nothing is left.
@@ -392,7 +578,8 @@ impl Goals {
                 let rules = &mut partial.arrays;
                 rules.min_items = rules.min_items.max(min);
                 rules.max_items = least(rules.max_items, max);
-                partial.restrict(TypeSet::ARRAY)
+                rules.max_items.is_none_or(|max| rules.min_items <= max)
+                    && partial.restrict(TypeSet::ARRAY)
             }
             Fork::Items(counter) => {
                 if !partial.arrays.counters.contains(&counter) {
@@ -408,12 +595,11 @@ impl Goals {
                 let rules = &mut partial.objects;
                 rules.min_properties = rules.min_properties.max(min);
                 rules.max_properties = least(rules.max_properties, max);
-                partial.restrict(TypeSet::OBJECT)
+                rules.max_properties.is_none_or(|max| rules.min_properties <= max)
+                    && partial.restrict(TypeSet::OBJECT)
             }
-            Fork::Members(clause) => {
-                if !partial.objects.clauses.contains(&clause) {
-                    partial.objects.clauses.push(clause);
-                }
+            Fork::Members(condition) => {
+                partial.objects.conditions.push(condition);
                 partial.restrict(TypeSet::OBJECT)
             }
             Fork::UnevaluatedItem(node) => {
@@ -553,6 +739,7 @@ fn open_scopes(
                     rest,
                     is_violated,
                     nodes: Vec::new(),
+                    guarded: Vec::new(),
                     is_complete: false,
                 });
                 list.len() - 1

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 
 use crate::ir::Demand;
 
+use super::rule::Counts;
 use super::values::ConstantId;
 use super::{ArrayId, ArrayShape, ChildOption, GoalId, GoalLimit, Goals};
 
@@ -48,14 +49,14 @@ impl ItemState {
     }
 
     /// The counters for which it matters whether an item counts, as bits.
-    pub(crate) fn active(&self, shape: &ArrayShape) -> u64 {
+    pub(crate) fn active(&self, shape: &ArrayShape) -> Counts {
         let active =
             |(count, (min, max)): (&u64, &(u64, Option<u64>))| max.is_some() || count < min;
         self.counters
             .iter()
             .zip(&shape.counters)
             .enumerate()
-            .fold(0, |bits, (index, counter)| bits | u64::from(active(counter)) << index)
+            .fold(0, |bits, (index, counter)| bits | Counts::from(active(counter)) << index)
     }
 
     /// Whether every counter has what it needs.
@@ -75,7 +76,7 @@ pub(super) fn count(
 ) -> Option<Box<[u64]>> {
     let mut after: Box<[u64]> = counters.into();
     for (index, (count, (min, max))) in after.iter_mut().zip(&shape.counters).enumerate() {
-        let bit = 1u64 << index;
+        let bit: Counts = 1 << index;
         if option.counts & bit == 0 {
             continue;
         }
@@ -171,7 +172,7 @@ impl Goals {
             if shape.max_items.is_some_and(|max| *count >= max) {
                 continue;
             }
-            for &option in self.options(shape.rule(*count), u64::MAX)?.iter() {
+            for &option in self.options(shape.rule(*count), Counts::MAX)?.iter() {
                 let Some(counters) = self::count(counters, option, shape) else { continue };
                 let mut ways = vec![(option.goal, *repeat)];
                 match *repeat {
@@ -220,7 +221,7 @@ impl Goals {
     fn option_goals(&mut self, shape: &ArrayShape) -> Result<Vec<GoalId>, GoalLimit> {
         let mut goals = Vec::new();
         for &rule in shape.prefix.iter().chain([&shape.items]) {
-            for option in self.options(rule, u64::MAX)?.iter() {
+            for option in self.options(rule, Counts::MAX)?.iter() {
                 if !goals.contains(&option.goal) {
                     goals.push(option.goal);
                 }
@@ -269,7 +270,7 @@ impl Goals {
         if count < shape.prefix.len() as u64 {
             return Ok(None);
         }
-        let options = self.options(shape.items, u64::MAX)?;
+        let options = self.options(shape.items, Counts::MAX)?;
         let is_idle = |option: &ChildOption| {
             self::count(counters, *option, shape).is_some_and(|after| *after == *counters)
         };

@@ -19,23 +19,28 @@
 //! # How a node fails
 //! A scalar fails a node by being in the complement of what the node accepts, which is another
 //! automaton. A container fails it if *some* of its children fails, or if some name is missing: a
-//! [clause](shape::ClauseShape), of which the frame of an open object remembers whether it has been
-//! met. Arrays remember more: how many items a counter has found, which is what `contains` asks.
+//! [condition](condition) on the members, of which the frame of an open object remembers what is
+//! left to be met. Arrays remember more: how many items a counter has found, which is what
+//! `contains` asks.
 //! So each negation becomes a demand on children, and nothing is ever run backwards.
 //!
 //! # Disjoint branches
 //! `oneOf` with n branches that exclude each other is `anyOf`; only branches that overlap need the
 //! others to fail. Whether two overlap is asked of a second set of goals, the *upper bound*, in
-//! which what is hard is left out: `oneOf` is `anyOf` there, and clauses and counters do not
+//! which what is hard is left out: `oneOf` is `anyOf` there, and conditions and counters do not
 //! count. If even the upper bound of both has no value, they are disjoint. Nothing is asked of the
 //! upper bound while it is worked out, so this cannot go in circles.
 //!
 //! A demand that comes up twice on one path is applied once: that is what idempotence of
 //! conjunction allows, and it is what ends `{"$ref": "#"}`.
 
+mod condition;
 mod distinct;
 mod expand;
+mod formula;
 mod items;
+mod meet;
+mod member;
 mod names;
 mod partial;
 mod plan;
@@ -53,14 +58,15 @@ use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use crate::dfa::{Dfa, DfaError, DfaLimits};
-use crate::ir::{Demand, NodeId, Schema};
+use crate::ir::{Demand, NodeId, Schema, TypeSet};
 use crate::number::{NumberAutomaton, NumberLimits, NumberSpec};
 use crate::options::CompileOptions;
 
+pub(crate) use formula::FormulaId;
 pub(crate) use items::ItemState;
 pub(crate) use names::{ExtraNames, NameClass, word_counts};
 pub(crate) use plan::{Member, Progress, is_taken};
-pub(crate) use rule::ChildOption;
+pub(crate) use rule::{ChildOption, RuleId};
 pub(crate) use shape::{ArrayShape, ObjectShape, StringShape};
 pub(crate) use values::ConstantId;
 
@@ -188,11 +194,19 @@ pub(crate) struct Goals {
     /// All classes of names, for each object shape that was asked for them.
     name_classes: FxHashMap<ObjectId, names::Classes>,
     /// The shortest values of the declared members, for each object shape: likewise.
-    member_costs: Vec<Option<Arc<[Option<u64>]>>>,
+    member_costs: Vec<Option<plan::MemberCosts>>,
     rules: IndexSet<rule::ChildRule, FxBuildHasher>,
-    rule_options: FxHashMap<(rule::RuleId, u64), rule::Options>,
-    /// How objects with clauses can be finished.
+    rule_options: FxHashMap<(RuleId, rule::Counts, rule::Counts), rule::Options>,
+    formulas: formula::Formulas,
+    literals: IndexSet<condition::Literal, FxBuildHasher>,
+    /// Conditions for a value of one type to meet a demand.
+    conditions: FxHashMap<(Demand, TypeSet), condition::Condition>,
+    /// Demands whose conditions are being worked out.
+    open_conditions: Vec<Demand>,
+    /// How objects with conditions can be finished.
     plans: FxHashMap<(ObjectId, Progress), Option<Arc<[Member]>>>,
+    /// What meets a part of a condition, by the names it may still use.
+    met_parts: meet::MetParts,
     /// Names with which objects may be filled up.
     planned_names: FxHashMap<(ObjectId, Progress), Arc<[Box<str>]>>,
     /// Complements of languages, by the address of the language, which is kept alive here.
@@ -231,7 +245,12 @@ impl Goals {
             member_costs: Vec::new(),
             rules: IndexSet::default(),
             rule_options: FxHashMap::default(),
+            formulas: formula::Formulas::new(),
+            literals: IndexSet::default(),
+            conditions: FxHashMap::default(),
+            open_conditions: Vec::new(),
             plans: FxHashMap::default(),
+            met_parts: meet::MetParts::default(),
             planned_names: FxHashMap::default(),
             complements: FxHashMap::default(),
             values: values::Values::default(),
@@ -363,6 +382,8 @@ impl Goals {
             + self.related.memory_usage()
             + self.distinct_plans.len() * 192
             + self.values.memory_usage()
+            + self.met_parts.len() * 128
+            + self.formulas.memory_usage()
             + upper
     }
 }

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use crate::dfa::Dfa;
 use crate::ir::NodeId;
 
+use super::condition::Literal;
 use super::items::Bytes;
+use super::member::{NameRule, NameView};
 use super::partial::Selector;
 use super::rule::RuleId;
-use super::shape::{NameRule, NameView};
+
 use super::{GoalLimit, Goals, ObjectId, ObjectShape};
 
 /// Undeclared names, as disjoint classes. A class whose members can have no value is left out.
@@ -17,6 +19,8 @@ use super::{GoalLimit, Goals, ObjectId, ObjectShape};
 #[derive(Debug)]
 pub(crate) struct ExtraNames {
     pub(crate) classes: Box<[Arc<NameClass>]>,
+    /// The limit that a class was beyond which is left out for it.
+    pub(crate) beyond: Option<GoalLimit>,
 }
 
 /// Names to which the same rules apply.
@@ -178,13 +182,16 @@ impl Goals {
 
     fn find_extra_names(&mut self, id: ObjectId) -> Result<ExtraNames, GoalLimit> {
         let mut classes = Vec::new();
+        let mut beyond = None;
         for class in self.name_classes(id)?.iter() {
             let base = self.base_goal(class.rule);
-            if self.shortest(base)?.is_some() {
-                classes.push(Arc::clone(class));
+            match self.shortest(base) {
+                Ok(Some(_)) => classes.push(Arc::clone(class)),
+                Ok(None) => {}
+                Err(limit) => beyond = beyond.or(Some(limit)),
             }
         }
-        Ok(ExtraNames { classes: classes.into() })
+        Ok(ExtraNames { classes: classes.into(), beyond })
     }
 
     /// The extra names with what a fixpoint knows so far; `None` where the object needs none.
@@ -203,7 +210,7 @@ impl Goals {
                 classes.push(Arc::clone(class));
             }
         }
-        Ok(Some(ExtraNames { classes: classes.into() }))
+        Ok(Some(ExtraNames { classes: classes.into(), beyond: None }))
     }
 
     /// Splits all names by which patterns they match, and collects what a member of each class must
@@ -220,10 +227,32 @@ impl Goals {
     fn find_name_classes(&mut self, id: ObjectId) -> Classes {
         let shape = Arc::clone(self.object(id));
         let patterns = self.patterns(&shape);
+        let wants = self.wants(shape.condition);
+        let classes = self.split_names(&patterns, "")?;
+        Ok(classes
+            .into_iter()
+            .map(|(language, matched)| {
+                let view = ClassView { patterns: &patterns, matched: &matched };
+                let rule = self.member_rule(&shape.rules, &wants, &view);
+                Arc::new(NameClass::new(language, rule))
+            })
+            .collect())
+    }
+
+    /// Splits all names by which of some languages they are in.
+    pub(super) fn split_names(
+        &self,
+        patterns: &[(Arc<Dfa>, Option<NodeId>)],
+        around: &str,
+    ) -> Result<Vec<(Dfa, Vec<bool>)>, GoalLimit> {
         let mut classes: Vec<(Dfa, Vec<bool>)> = vec![(Dfa::any_string(), Vec::new())];
-        for (pattern, owner) in &patterns {
-            let pointer =
-                || owner.map_or_else(String::new, |node| self.schema.node(node).pointer.clone());
+        for (pattern, owner) in patterns {
+            let pointer = || {
+                owner.map_or_else(
+                    || around.to_owned(),
+                    |node| self.schema.node(node).pointer.clone(),
+                )
+            };
             let mut split = Vec::with_capacity(classes.len() + 1);
             for (language, matched) in classes {
                 let inside = language.intersect(pattern, &self.dfa_limits);
@@ -247,17 +276,10 @@ impl Goals {
                 });
             }
         }
-        Ok(classes
-            .into_iter()
-            .map(|(language, matched)| {
-                let view = ClassView { patterns: &patterns, matched: &matched };
-                let rule = self.member_rule(&shape.rules, &shape.clauses, &view);
-                Arc::new(NameClass::new(language, rule))
-            })
-            .collect())
+        Ok(classes)
     }
 
-    /// Every language of names that an object's rules and clauses ask about, once, with the node it
+    /// Every language of names that an object's rules and condition ask about, once, with the node it
     /// is from.
     fn patterns(&self, shape: &ObjectShape) -> Vec<(Arc<Dfa>, Option<NodeId>)> {
         let mut patterns: Vec<(Arc<Dfa>, Option<NodeId>)> = Vec::new();
@@ -272,14 +294,28 @@ impl Goals {
                 NameRule::Node(node) => of_nodes.push(*node),
                 NameRule::Names(language) => push(language, None),
                 NameRule::Unevaluated(nodes, _) => of_nodes.extend(nodes),
+                NameRule::No(_) => {}
             }
         }
-        for (selector, _) in shape.clauses.iter().flat_map(|clause| &clause.atoms) {
-            match selector {
-                Selector::Name(_) => {}
-                Selector::Pattern(language) | Selector::Outside(language) => push(language, None),
-                Selector::Rest(node) => of_nodes.push(*node),
-                Selector::Unevaluated(nodes) => of_nodes.extend(nodes),
+        for (literal, _) in &shape.reaches {
+            let kinds = match &self.literals[literal.0 as usize] {
+                Literal::No(_) => continue,
+                Literal::EveryOf(node) => {
+                    of_nodes.push(*node);
+                    continue;
+                }
+                Literal::Every(selector, demand) => &[(selector.clone(), *demand)][..],
+                Literal::Some(kinds) => kinds,
+            };
+            for (selector, _) in kinds {
+                match selector {
+                    Selector::Name(_) => {}
+                    Selector::Pattern(language) | Selector::Outside(language) => {
+                        push(language, None);
+                    }
+                    Selector::Rest(node) => of_nodes.push(*node),
+                    Selector::Unevaluated(nodes) => of_nodes.extend(nodes),
+                }
             }
         }
         for node in of_nodes {
@@ -296,13 +332,13 @@ impl Goals {
 /// Whether members with names that are not declared may be needed to finish an object.
 pub(super) fn needs_extra_names(shape: &ObjectShape) -> bool {
     let required = shape.is_required.iter().filter(|&&required| required).count() as u64;
-    shape.min_properties > required || !shape.clauses.is_empty()
+    shape.min_properties > required || shape.reaches.iter().any(|(_, reach)| reach.others)
 }
 
 /// The names of one class.
-struct ClassView<'a> {
-    patterns: &'a [(Arc<Dfa>, Option<NodeId>)],
-    matched: &'a [bool],
+pub(super) struct ClassView<'a> {
+    pub(super) patterns: &'a [(Arc<Dfa>, Option<NodeId>)],
+    pub(super) matched: &'a [bool],
 }
 
 impl NameView for ClassView<'_> {

@@ -6,6 +6,9 @@ use crate::dfa::Dfa;
 use crate::ir::{Demand, NodeId, TypeSet};
 use crate::number::NumberSpec;
 
+use super::formula::FormulaId;
+use super::violation::Fork;
+
 /// A set of [`Evaluation`]s, by position.
 pub(super) type Scopes = u64;
 
@@ -63,8 +66,8 @@ pub(super) struct ArrayRules {
 pub(super) struct ObjectRules {
     /// Nodes whose object rules hold.
     pub(super) nodes: Vec<NodeId>,
-    /// Clauses of negated nodes.
-    pub(super) clauses: Vec<Clause>,
+    /// What must be met beside the rules of the nodes.
+    pub(super) conditions: Vec<FormulaId>,
     pub(super) min_properties: u64,
     pub(super) max_properties: Option<u64>,
     /// Scopes of `unevaluatedProperties`.
@@ -81,6 +84,8 @@ pub(super) struct Evaluation {
     pub(super) is_violated: bool,
     /// Nodes whose rules have evaluated children.
     pub(super) nodes: Vec<NodeId>,
+    /// Nodes whose rules evaluate members where a condition is met.
+    pub(super) guarded: Vec<(FormulaId, NodeId)>,
     /// Whether a keyword of the same kind further in has evaluated all that was left.
     pub(super) is_complete: bool,
 }
@@ -99,13 +104,6 @@ pub(super) struct ItemAtom {
     pub(super) from: u64,
     pub(super) to: Option<u64>,
     pub(super) demand: Demand,
-}
-
-/// Met by an object that has a member of a kind, or lacks a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Clause {
-    pub(super) atoms: Vec<(Selector, Demand)>,
-    pub(super) absent: Vec<Box<str>>,
 }
 
 /// Which names a rule is for.
@@ -179,6 +177,32 @@ impl Partial {
             self.done.push((demand, scopes));
         }
         Some(!known)
+    }
+
+    /// Whether a fork would change nothing.
+    pub(super) fn has(&self, fork: &Fork) -> bool {
+        let is_within = |(min, max): (u64, Option<u64>), (low, high): (u64, Option<u64>)| {
+            low >= min && max.is_none_or(|max| high.is_some_and(|high| high <= max))
+        };
+        match fork {
+            Fork::Types(types) => self.types.without(*types) == TypeSet::NONE,
+            Fork::Length(min, max) => {
+                self.types == TypeSet::STRING
+                    && is_within((*min, *max), (self.min_length, self.max_length))
+            }
+            Fork::ItemCount(min, max) => {
+                let known = (self.arrays.min_items, self.arrays.max_items);
+                self.types == TypeSet::ARRAY && is_within((*min, *max), known)
+            }
+            Fork::MemberCount(min, max) => {
+                let known = (self.objects.min_properties, self.objects.max_properties);
+                self.types == TypeSet::OBJECT && is_within((*min, *max), known)
+            }
+            Fork::Demands(demands) => {
+                demands.iter().all(|demand| self.done.iter().any(|(done, _)| done == demand))
+            }
+            _ => false,
+        }
     }
 
     /// Restricts the types; `false` if none is left.

@@ -6,9 +6,13 @@ use rustc_hash::FxHashMap;
 
 use crate::options::Order;
 
+use super::condition::Literal;
+use super::formula::FormulaId;
 use super::items::Bytes;
+use super::meet::Choice;
 use super::names::{ExtraNames, needs_extra_names};
 use super::relation::{EndPlan, Record, Writing};
+use super::rule::{Counts, RuleId};
 use super::{ChildOption, GoalId, GoalLimit, Goals, ObjectId, ObjectShape};
 
 /// How far an object has been written.
@@ -25,8 +29,8 @@ pub(crate) struct Progress {
     pub(crate) pending: bool,
     /// Number of members, as far as it matters (see [`ObjectShape::saturate`]).
     pub(crate) count: u64,
-    /// The clauses that are met, as bits.
-    pub(crate) clauses: u64,
+    /// What is left to be met.
+    pub(crate) condition: FormulaId,
     /// What is known of each end of the object's relations; empty while nothing is.
     pub(crate) records: Box<[Record]>,
     /// The end whose value is being written.
@@ -34,6 +38,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// Of an object without members.
+    pub(crate) fn start(shape: &ObjectShape) -> Self {
+        Self { condition: shape.condition, ..Self::default() }
+    }
+
     /// Whether the declared name `index` may still be written at some point.
     pub(crate) fn is_open(&self, index: u32, order: Order) -> bool {
         match order {
@@ -42,24 +51,19 @@ impl Progress {
         }
     }
 
-    /// After the declared name `index`, whose member counts for some clauses.
+    /// After the declared name `index`, with what is left to be met then.
     pub(crate) fn with_declared(
         &self,
         index: u32,
-        clauses: u64,
+        condition: FormulaId,
         shape: &ObjectShape,
         order: Order,
     ) -> Self {
         let mut after = self.clone();
         after.count = shape.saturate(self.count + 1);
-        after.clauses |= clauses;
+        after.condition = condition;
         match order {
-            Order::Schema => {
-                after.next = index + 1;
-                if !shape.clauses.is_empty() {
-                    after.clauses |= shape.skipped(self.next, index);
-                }
-            }
+            Order::Schema => after.next = index + 1,
             Order::Any => {
                 let at = self.seen.partition_point(|&seen| seen < index);
                 let mut seen = self.seen.to_vec();
@@ -71,16 +75,18 @@ impl Progress {
     }
 
     /// After a name that is not declared and whose text is recorded later.
-    pub(crate) fn with_pending(&self, clauses: u64, shape: &ObjectShape, order: Order) -> Self {
+    pub(crate) fn with_pending(
+        &self,
+        condition: FormulaId,
+        shape: &ObjectShape,
+        order: Order,
+    ) -> Self {
         let mut after = self.clone();
         after.pending = true;
         after.count = shape.saturate(self.count + 1);
-        after.clauses |= clauses;
+        after.condition = condition;
         if order == Order::Schema {
             after.next = shape.names.len() as u32;
-            if !shape.clauses.is_empty() {
-                after.clauses |= shape.skipped(self.next, after.next);
-            }
         }
         after
     }
@@ -94,22 +100,6 @@ impl Progress {
         extras.insert(at, name.into());
         after.extras = extras.into();
         after
-    }
-
-    /// The clauses that are not met if the object ends here.
-    pub(crate) fn unmet(&self, shape: &ObjectShape, order: Order) -> u64 {
-        if shape.clauses.is_empty() {
-            return 0;
-        }
-        let met = match order {
-            Order::Schema => shape.skipped(self.next, shape.names.len() as u32),
-            Order::Any => {
-                let is_absent = |index: &u32| self.seen.binary_search(index).is_err();
-                let absent = shape.clauses.iter().map(|clause| clause.absent.iter().any(is_absent));
-                absent.enumerate().fold(0, |met, (index, absent)| met | u64::from(absent) << index)
-            }
-        };
-        shape.all_clauses() & !(self.clauses | met)
     }
 }
 
@@ -135,40 +125,34 @@ impl Member {
     }
 }
 
-/// Steps in the search for members that meet all clauses, for one object.
-const CLAUSE_STEPS: usize = 5_000;
-
-/// Steps after which the best members found so far are good enough.
-const ENOUGH_STEPS: usize = 500;
-
 /// What may be written in an object, with what it costs.
-struct Ways {
+pub(super) struct Ways {
     /// For each declared name that is open, the ways for its member to count.
-    declared: Vec<Vec<(ChildOption, u64)>>,
+    pub(super) declared: Vec<Vec<(ChildOption, u64)>>,
     /// The same for each class of other names.
-    extras: Vec<Vec<(ChildOption, u64)>>,
+    pub(super) others: Vec<Vec<(ChildOption, u64)>>,
+    /// The rule of each class of other names.
+    pub(super) rules: Vec<RuleId>,
 }
 
-impl Ways {
-    /// The cheapest way to write a member, and its cost.
-    fn cheapest(ways: &[(ChildOption, u64)]) -> Option<(u64, GoalId)> {
-        ways.iter().map(|(option, cost)| (*cost, option.goal)).min()
-    }
-}
+/// The shortest value of each declared member, or why that is not known.
+pub(super) type MemberCosts = Arc<[Result<Option<u64>, GoalLimit>]>;
 
 impl Goals {
     /// The members with which an object can be finished, in the order to write them; `None` if it
     /// cannot. As few members as possible, and among optional ones those with the shortest text.
     ///
-    /// `bytes` gives the shortest text of a goal, `None` if it has none.
+    /// `bytes` gives the shortest text of a goal, `None` if it has none; `is_final` says that it
+    /// always will give the same.
     pub(super) fn plan(
         &mut self,
         id: ObjectId,
         progress: &Progress,
         bytes: Bytes<'_>,
         extra: Option<&ExtraNames>,
+        is_final: bool,
     ) -> Result<Option<Vec<Member>>, GoalLimit> {
-        self.plan_given(id, progress, bytes, extra, None)
+        self.plan_given(id, progress, bytes, extra, None, is_final)
     }
 
     /// [`plan`](Self::plan), where which ends of one component of the object's relations are
@@ -180,6 +164,7 @@ impl Goals {
         bytes: Bytes<'_>,
         extra: Option<&ExtraNames>,
         fixed: Option<&(usize, EndPlan)>,
+        is_final: bool,
     ) -> Result<Option<Vec<Member>>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
         let order = self.options.order;
@@ -189,7 +174,7 @@ impl Goals {
                 .filter_map(|option| bytes(option.goal).map(|cost| (*option, cost)))
                 .collect()
         };
-        let mut ways = Ways { declared: Vec::new(), extras: Vec::new() };
+        let mut ways = Ways { declared: Vec::new(), others: Vec::new(), rules: Vec::new() };
         for (index, &rule) in shape.members.iter().enumerate() {
             // Members that are related to others are planned together, below.
             let is_open = progress.is_open(index as u32, order) && !shape.is_end(index as u32);
@@ -197,7 +182,8 @@ impl Goals {
             ways.declared.push(options);
         }
         for class in extra.iter().flat_map(|extra| &extra.classes) {
-            ways.extras.push(priced(&self.plan_options(class.rule)?));
+            ways.others.push(priced(&self.plan_options(class.rule)?));
+            ways.rules.push(class.rule);
         }
         let is_missing = |(index, ways): (usize, &Vec<_>)| {
             shape.is_required[index]
@@ -208,13 +194,14 @@ impl Goals {
         if ways.declared.iter().enumerate().any(is_missing) {
             return Ok(None);
         }
-        let is_free =
-            shape.clauses.is_empty() && shape.max_properties.is_none() && shape.min_properties == 0;
+        let is_free = shape.condition == FormulaId::MET
+            && shape.max_properties.is_none()
+            && shape.min_properties == 0;
         let mut best: Option<(u64, Vec<Member>)> = None;
         for ends in self.end_plans(id, progress, is_free, fixed)? {
             if best.as_ref().is_none_or(|(cost, _)| ends.cost < *cost)
                 && let Some((cost, members)) =
-                    self.plan_with_ends(&shape, progress, &ways, extra, ends)?
+                    self.meet(&shape, progress, &ways, extra, ends, is_final.then_some(id))?
                 && best.as_ref().is_none_or(|(known, _)| cost < *known)
             {
                 best = Some((cost, members));
@@ -223,43 +210,93 @@ impl Goals {
         Ok(best.map(|(_, members)| members))
     }
 
-    /// The rest of a plan, given which members that are related to others are written.
-    fn plan_with_ends(
+    /// What is left to be met where a member is next: the declared name `index`, or another one.
+    /// Under [`Order::Schema`] the names before it have been passed over.
+    pub(crate) fn condition_at(
         &mut self,
         shape: &ObjectShape,
         progress: &Progress,
-        ways: &Ways,
-        extra: Option<&ExtraNames>,
-        ends: EndPlan,
-    ) -> Result<Option<(u64, Vec<Member>)>, GoalLimit> {
+        index: Option<u32>,
+    ) -> FormulaId {
+        if self.options.order == Order::Any {
+            return progress.condition;
+        }
+        let end = index.unwrap_or(shape.names.len() as u32);
+        let Self { formulas, literals, .. } = self;
+        formulas.assign(progress.condition, &mut |literal| {
+            let reach = shape.reach(literal)?;
+            let is_over = !reach.others && reach.names.iter().all(|&name| name < end);
+            let holds = !matches!(literals[literal.0 as usize], Literal::Some(_));
+            is_over.then_some(holds)
+        })
+    }
+
+    /// What is left to be met after a member: the declared name `index`, or another one.
+    /// `condition` is what was left [before](Self::condition_at).
+    pub(crate) fn condition_after(
+        &mut self,
+        shape: &ObjectShape,
+        progress: &Progress,
+        condition: FormulaId,
+        index: Option<u32>,
+        (rule, counts): (RuleId, Counts),
+    ) -> FormulaId {
         let order = self.options.order;
-        let counts = ends.present.iter().fold(0, |bits, (_, option)| bits | option.counts);
-        let choice = Choice {
-            declared: ends.present,
-            extras: Vec::new(),
-            avoided: ends.absent,
-            cost: ends.cost,
+        let end = index.map_or(shape.names.len() as u32, |index| index + 1);
+        let is_gone = |name: u32| match order {
+            Order::Schema => name < end,
+            Order::Any => index == Some(name) || progress.seen.binary_search(&name).is_ok(),
         };
-        let unmet = shape.all_clauses() & !progress.clauses & !counts;
-        if unmet == 0 {
-            let members = fill(shape, progress, order, ways, extra, &choice);
-            return Ok(members.map(|members| (choice.cost, members)));
-        }
-        let fresh = extra.map_or_else(Vec::new, |extra| {
-            fresh_names(extra, shape.clauses.len(), shape, progress)
+        let Self { formulas, literals, rules, .. } = self;
+        let rule = &rules[rule.position()];
+        formulas.assign(condition, &mut |literal| {
+            let reach = shape.reach(literal)?;
+            let is_over = || !reach.others && reach.names.iter().all(|&name| is_gone(name));
+            let counted = || {
+                let bit = rule.literals.binary_search(&literal).ok()?;
+                Some(counts >> bit & 1 == 1)
+            };
+            match &literals[literal.0 as usize] {
+                Literal::No(_) if index.is_some_and(|index| reach.names.contains(&index)) => {
+                    Some(false)
+                }
+                Literal::No(_) => None,
+                Literal::Some(_) => {
+                    if rule.present.binary_search(&literal).is_ok() || counted() == Some(true) {
+                        Some(true)
+                    } else {
+                        is_over().then_some(false)
+                    }
+                }
+                Literal::Every(..) | Literal::EveryOf(_) => {
+                    if counted() == Some(false) {
+                        Some(false)
+                    } else {
+                        is_over().then_some(true)
+                    }
+                }
+            }
+        })
+    }
+
+    /// Whether what is left to be met is met by ending here.
+    pub(crate) fn is_met_at_end(&mut self, condition: FormulaId) -> bool {
+        let Self { formulas, literals, .. } = self;
+        let after = formulas.assign(condition, &mut |literal| {
+            Some(!matches!(literals[literal.0 as usize], Literal::Some(_)))
         });
-        let mut search =
-            ClauseSearch { shape, progress, order, ways, extra, steps: 0, best: None, fresh };
-        search.run(unmet, &choice);
-        if search.best.is_none() && search.steps > CLAUSE_STEPS {
-            return Err(GoalLimit {
-                name: "clause_steps",
-                limit: CLAUSE_STEPS as u64,
-                unit: "steps",
-                pointer: String::new(),
-            });
-        }
-        Ok(search.best)
+        after == FormulaId::MET
+    }
+
+    /// Whether whatever meets one condition meets the other; `false` if that is not seen.
+    pub(crate) fn implies(&self, given: FormulaId, then: FormulaId) -> bool {
+        self.formulas.implies(given, then)
+    }
+
+    /// The number of literals left that a member with an undeclared name can meet.
+    fn open_to_others(&self, shape: &ObjectShape, condition: FormulaId) -> usize {
+        let literals = self.formulas.literals(condition).iter();
+        literals.filter(|&&literal| shape.reach(literal).is_some_and(|reach| reach.others)).count()
     }
 
     /// [`plan`](Self::plan) with what is known for certain, once every goal can be solved.
@@ -269,7 +306,15 @@ impl Goals {
         progress: &Progress,
     ) -> Result<Option<Arc<[Member]>>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
-        if !shape.is_bounded() {
+        if progress.condition == FormulaId::LOST {
+            return Ok(None);
+        }
+        if !shape.is_bounded()
+            || progress.condition == FormulaId::MET
+                && shape.max_properties.is_none()
+                && shape.relations.is_none()
+                && progress.count >= shape.min_properties
+        {
             // Only what is required is missing, and whether that has a value was decided when the
             // object itself was solved.
             return Ok(Some(self.required_members(&shape, progress).into()));
@@ -302,6 +347,7 @@ impl Goals {
     ) -> Result<Option<Vec<Member>>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
         let mut lookup: FxHashMap<GoalId, Option<u64>> = FxHashMap::default();
+        let mut beyond: Option<GoalLimit> = None;
         for (index, &rule) in shape.members.iter().enumerate() {
             if shape.is_end(index as u32) {
                 continue;
@@ -309,14 +355,18 @@ impl Goals {
             for option in self.plan_options(rule)?.iter() {
                 let cost = match self.shortest(option.goal) {
                     Err(limit) if shape.is_required[index] => return Err(limit),
-                    // An optional member that is beyond a limit is never needed.
-                    Err(_) => None,
+                    // An optional member that is beyond a limit may turn out not to be needed.
+                    Err(limit) => {
+                        beyond.get_or_insert(limit);
+                        None
+                    }
                     Ok(cost) => cost,
                 };
                 lookup.insert(option.goal, cost);
             }
         }
-        let extra = if shape.min_properties > progress.count || !shape.clauses.is_empty() {
+        let others = self.open_to_others(&shape, progress.condition);
+        let extra = if shape.min_properties > progress.count || others > 0 {
             Some(self.extra_names(id)?)
         } else {
             None
@@ -327,12 +377,16 @@ impl Goals {
             }
         }
         let bytes = |goal: GoalId| lookup.get(&goal).copied().flatten();
-        self.plan_given(id, progress, &bytes, extra.as_deref(), fixed)
+        let plan = self.plan_given(id, progress, &bytes, extra.as_deref(), fixed, true)?;
+        match (plan, beyond) {
+            (None, Some(limit)) => Err(limit),
+            (plan, _) => Ok(plan),
+        }
     }
 
     /// The shortest values of an object's declared members; `None` for a member that can have none,
-    /// and whose name is therefore never written. For objects without clauses.
-    pub(crate) fn member_costs(&mut self, id: ObjectId) -> Result<Arc<[Option<u64>]>, GoalLimit> {
+    /// and whose name is therefore never written. For objects without conditions.
+    pub(crate) fn member_costs(&mut self, id: ObjectId) -> Result<MemberCosts, GoalLimit> {
         if let Some(known) = &self.member_costs[id.0 as usize] {
             return Ok(Arc::clone(known));
         }
@@ -342,13 +396,11 @@ impl Goals {
             let goal = self.base_goal(rule);
             match self.shortest(goal) {
                 Err(limit) if required => return Err(limit),
-                // An optional member that is beyond a limit is never offered; the object is not
-                // lost with it.
-                Err(_) => costs.push(None),
-                Ok(cost) => costs.push(cost),
+                // The object is not lost with an optional member that is beyond a limit.
+                known => costs.push(known),
             }
         }
-        let costs: Arc<[Option<u64>]> = costs.into();
+        let costs: MemberCosts = costs.into();
         self.member_costs[id.0 as usize] = Some(Arc::clone(&costs));
         Ok(costs)
     }
@@ -357,7 +409,8 @@ impl Goals {
     pub(super) fn member_goals(&mut self, id: ObjectId) -> Result<Vec<GoalId>, GoalLimit> {
         let shape = Arc::clone(self.object(id));
         let mut needed = Vec::new();
-        if !needs_extra_names(&shape) {
+        let others = needs_extra_names(&shape);
+        if !others && shape.condition == FormulaId::MET {
             for (index, (&rule, &required)) in
                 shape.members.iter().zip(&shape.is_required).enumerate()
             {
@@ -367,7 +420,7 @@ impl Goals {
             }
             return Ok(needed);
         }
-        let classes = self.name_classes(id)?;
+        let classes = if others { self.name_classes(id)? } else { Arc::default() };
         let classes = classes.iter().map(|class| class.rule);
         let own = shape.members.iter().enumerate();
         let own = own.filter(|(index, _)| !shape.is_end(*index as u32)).map(|(_, rule)| *rule);
@@ -386,7 +439,7 @@ impl Goals {
         typed: &[u8],
     ) -> bool {
         let shape = Arc::clone(self.object(id));
-        let unmet = (shape.all_clauses() & !progress.clauses).count_ones() as usize;
+        let unmet = self.open_to_others(&shape, progress.condition);
         let missing = shape.min_properties.saturating_sub(progress.count) as usize;
         let most = missing.max(unmet);
         if most == 0 {
@@ -419,146 +472,24 @@ impl Goals {
     }
 }
 
-/// What has been chosen in order to meet clauses.
-#[derive(Debug, Clone, Default)]
-struct Choice {
-    /// Declared members with the option each is written with.
-    declared: Vec<(u32, ChildOption)>,
-    /// Other members: class, number among the fresh names of that class, option.
-    extras: Vec<(usize, usize, ChildOption)>,
-    /// Declared names that are left out.
-    avoided: Vec<u32>,
-    /// Bytes beyond those of what is required anyway.
-    cost: u64,
-}
-
-/// Looks for the cheapest members that meet all clauses: branch and bound over the ways to meet
-/// the first clause that is not met.
-struct ClauseSearch<'a> {
-    shape: &'a ObjectShape,
-    progress: &'a Progress,
-    order: Order,
-    ways: &'a Ways,
-    extra: Option<&'a ExtraNames>,
-    steps: usize,
-    best: Option<(u64, Vec<Member>)>,
-    /// Names of each class that may be written.
-    fresh: Vec<Vec<Box<str>>>,
-}
-
-impl ClauseSearch<'_> {
-    fn run(&mut self, unmet: u64, choice: &Choice) {
-        self.steps += 1;
-        let is_enough = self.best.is_some() && self.steps > ENOUGH_STEPS;
-        let is_dearer = self.best.as_ref().is_some_and(|(best, _)| choice.cost >= *best);
-        if self.steps > CLAUSE_STEPS || is_enough || is_dearer {
-            return;
-        }
-        if unmet == 0 {
-            let with = WithFresh { fresh: &self.fresh, choice };
-            let members = with.fill(self.shape, self.progress, self.order, self.ways, self.extra);
-            if let Some(members) = members {
-                self.best = Some((choice.cost, members));
-            }
-            return;
-        }
-        // The clause with the fewest ways first: it fails soonest.
-        let mut fewest: Option<Vec<(u64, Choice)>> = None;
-        for index in (0..u64::BITS).filter(|index| unmet >> index & 1 == 1) {
-            let ways = self.ways_to_meet(index, unmet, choice);
-            if fewest.as_ref().is_none_or(|fewest| ways.len() < fewest.len()) {
-                fewest = Some(ways);
-            }
-        }
-        for (unmet, choice) in fewest.unwrap_or_default() {
-            self.run(unmet, &choice);
-        }
-    }
-
-    /// Every way to meet a clause, with what is unmet then.
-    fn ways_to_meet(&self, index: u32, unmet: u64, choice: &Choice) -> Vec<(u64, Choice)> {
-        let bit = 1u64 << index;
-        let shape = self.shape;
-        let mut ways = Vec::new();
-        for &name in &shape.clauses[index as usize].absent {
-            // Under schema order a name that was passed over has met its clause already.
-            if self.progress.is_open(name, self.order)
-                && !shape.is_required[name as usize]
-                && !choice.declared.iter().any(|(chosen, _)| *chosen == name)
-            {
-                let mut choice = choice.clone();
-                if !choice.avoided.contains(&name) {
-                    choice.avoided.push(name);
-                }
-                ways.push((unmet & !bit, choice));
-            }
-        }
-        for name in 0..shape.names.len() as u32 {
-            if !self.progress.is_open(name, self.order) || choice.avoided.contains(&name) {
-                continue;
-            }
-            let chosen = choice.declared.iter().position(|(chosen, _)| *chosen == name);
-            let so_far = chosen.map_or(0, |at| choice.declared[at].1.counts);
-            let key = shape.names[name as usize].len() as u64 + 6;
-            for (option, bytes) in &self.ways.declared[name as usize] {
-                // A member that was chosen for one clause may be changed to meet this one as well.
-                if option.counts & bit == 0 || option.counts & so_far != so_far {
-                    continue;
-                }
-                let mut choice = choice.clone();
-                choice.cost += bytes + if shape.is_required[name as usize] { 0 } else { key };
-                match chosen {
-                    Some(at) => choice.declared[at].1 = *option,
-                    None => choice.declared.push((name, *option)),
-                }
-                ways.push((unmet & !option.counts, choice));
-            }
-        }
-        for (class, options) in self.ways.extras.iter().enumerate() {
-            let counting = options.iter().filter(|(option, _)| option.counts & bit != 0);
-            for (option, bytes) in counting {
-                for (at, (used, _, known)) in choice.extras.iter().enumerate() {
-                    if *used == class && option.counts & known.counts == known.counts {
-                        let mut choice = choice.clone();
-                        choice.cost += bytes;
-                        choice.extras[at].2 = *option;
-                        ways.push((unmet & !option.counts, choice));
-                    }
-                }
-                let used = choice.extras.iter().filter(|(used, ..)| *used == class).count();
-                if used < self.fresh.get(class).map_or(0, Vec::len) {
-                    let mut choice = choice.clone();
-                    choice.cost += bytes + 8;
-                    choice.extras.push((class, used, *option));
-                    ways.push((unmet & !option.counts, choice));
-                }
-            }
-        }
-        ways
-    }
-}
-
-/// A choice with the names of its extra members.
-struct WithFresh<'a> {
-    fresh: &'a [Vec<Box<str>>],
-    choice: &'a Choice,
-}
-
-impl WithFresh<'_> {
-    fn fill(
+impl Goals {
+    /// Adds what is required to a choice, and members up to the least number of them. `fresh` are
+    /// the names of each class that the choice has members of.
+    pub(super) fn fill(
         &self,
         shape: &ObjectShape,
         progress: &Progress,
-        order: Order,
         ways: &Ways,
         extra: Option<&ExtraNames>,
+        fresh: &[Vec<Box<str>>],
+        choice: &Choice,
     ) -> Option<Vec<Member>> {
-        let own: Vec<Member> = self
-            .choice
-            .extras
+        let order = self.options.order;
+        let own: Vec<Member> = choice
+            .others
             .iter()
             .map(|(class, at, option)| Member {
-                name: self.fresh[*class][*at].clone(),
+                name: fresh[*class][*at].clone(),
                 goal: option.goal,
             })
             .collect();
@@ -568,98 +499,99 @@ impl WithFresh<'_> {
         }
         written.pending = progress.pending;
         written.count = progress.count + own.len() as u64;
-        let mut members = fill(shape, &written, order, ways, extra, self.choice)?;
-        members.extend(own);
-        Some(members)
-    }
-}
-
-/// Adds what is required to a choice, and members up to the least number of them.
-fn fill(
-    shape: &ObjectShape,
-    progress: &Progress,
-    order: Order,
-    ways: &Ways,
-    extra: Option<&ExtraNames>,
-    choice: &Choice,
-) -> Option<Vec<Member>> {
-    let mut declared: Vec<(u32, GoalId)> = Vec::new();
-    let mut optional = Vec::new();
-    for index in 0..shape.names.len() as u32 {
-        if !progress.is_open(index, order) {
-            continue;
-        }
-        if let Some((_, option)) = choice.declared.iter().find(|(chosen, _)| *chosen == index) {
-            declared.push((index, option.goal));
-            continue;
-        }
-        match Ways::cheapest(&ways.declared[index as usize]) {
-            Some((_, goal)) if shape.is_required[index as usize] => declared.push((index, goal)),
-            Some((cost, goal)) if !choice.avoided.contains(&index) => {
-                let key = crate::text::quoted(&shape.names[index as usize]).len() as u64;
-                optional.push((cost + key, index, goal));
+        let mut declared: Vec<(u32, GoalId)> = Vec::new();
+        let mut optional = Vec::new();
+        for index in 0..shape.names.len() as u32 {
+            if !progress.is_open(index, order) {
+                continue;
             }
-            None if shape.is_required[index as usize] => return None,
-            Some(_) | None => {}
+            if let Some((_, option)) = choice.declared.iter().find(|(chosen, _)| *chosen == index) {
+                declared.push((index, option.goal));
+                continue;
+            }
+            let is_required = shape.is_required[index as usize];
+            let rule = shape.members[index as usize];
+            match self.cheapest(rule, &ways.declared[index as usize], choice) {
+                Some((_, goal)) if is_required => declared.push((index, goal)),
+                Some((cost, goal)) if !choice.avoided.contains(&index) => {
+                    let key = crate::text::quoted(&shape.names[index as usize]).len() as u64;
+                    optional.push((cost + key, index, goal));
+                }
+                None if is_required => return None,
+                Some(_) | None => {}
+            }
         }
-    }
-    let count = progress.count + declared.len() as u64;
-    if shape.max_properties.is_some_and(|max| count > max.max(progress.count)) {
-        return None;
-    }
-    if shape.max_properties.is_some_and(|max| max < shape.min_properties) {
-        return None;
-    }
-    if !choice.extras.is_empty() && shape.max_properties.is_some_and(|max| count > max) {
-        return None;
-    }
-    let missing = shape.min_properties.saturating_sub(count) as usize;
-    // Cheapest first, declared and other names alike: so every member costs less than the
-    // object it is in, which is what ends the writing of recursive values.
-    let mut candidates: Vec<(u64, Candidate)> = Vec::new();
-    if missing > 0 {
-        candidates.extend(
-            optional
-                .into_iter()
-                .map(|(cost, index, goal)| (cost, Candidate::Declared(index, goal))),
-        );
-        if let Some(extra) = extra {
-            for (class, names) in
-                fresh_names(extra, missing, shape, progress).into_iter().enumerate()
-            {
-                let Some((value, goal)) = Ways::cheapest(&ways.extras[class]) else { continue };
-                for name in names {
-                    let member = Member { name, goal };
-                    candidates.push((value + member.key_bytes(), Candidate::Extra(member)));
+        let count = written.count + declared.len() as u64;
+        if shape.max_properties.is_some_and(|max| count > max.max(written.count)) {
+            return None;
+        }
+        if shape.max_properties.is_some_and(|max| max < shape.min_properties) {
+            return None;
+        }
+        if !own.is_empty() && shape.max_properties.is_some_and(|max| count > max) {
+            return None;
+        }
+        let missing = shape.min_properties.saturating_sub(count) as usize;
+        // Cheapest first, declared and other names alike: so every member costs less than the
+        // object it is in, which is what ends the writing of recursive values.
+        let mut candidates: Vec<(u64, Candidate)> = Vec::new();
+        if missing > 0 {
+            candidates.extend(
+                optional
+                    .into_iter()
+                    .map(|(cost, index, goal)| (cost, Candidate::Declared(index, goal))),
+            );
+            if let Some(extra) = extra {
+                for (class, names) in
+                    fresh_names(extra, missing, shape, &written).into_iter().enumerate()
+                {
+                    let cheapest = self.cheapest(ways.rules[class], &ways.others[class], choice);
+                    let Some((value, goal)) = cheapest else { continue };
+                    for name in names {
+                        let member = Member { name, goal };
+                        candidates.push((value + member.key_bytes(), Candidate::Extra(member)));
+                    }
                 }
             }
         }
-    }
-    candidates.sort();
-    candidates.truncate(missing);
-    if candidates.len() < missing {
-        return None;
-    }
-    let mut extras = Vec::new();
-    for (_, candidate) in candidates {
-        match candidate {
-            Candidate::Declared(index, goal) => declared.push((index, goal)),
-            Candidate::Extra(member) => extras.push(member),
+        candidates.sort();
+        candidates.truncate(missing);
+        if candidates.len() < missing {
+            return None;
         }
+        let mut extras = Vec::new();
+        for (_, candidate) in candidates {
+            match candidate {
+                Candidate::Declared(index, goal) => declared.push((index, goal)),
+                Candidate::Extra(member) => extras.push(member),
+            }
+        }
+        declared.sort_unstable();
+        let mut members: Vec<Member> = declared
+            .into_iter()
+            .map(|(index, goal)| Member { name: shape.names[index as usize].clone(), goal })
+            .collect();
+        members.extend(extras);
+        members.extend(own);
+        Some(members)
     }
-    declared.sort_unstable();
-    let mut members: Vec<Member> = declared
-        .into_iter()
-        .map(|(index, goal)| Member { name: shape.names[index as usize].clone(), goal })
-        .collect();
-    members.extend(extras);
-    Some(members)
+
+    /// The cheapest way to write a member that breaks nothing a choice relies on, and its cost.
+    fn cheapest(
+        &self,
+        rule: RuleId,
+        ways: &[(ChildOption, u64)],
+        choice: &Choice,
+    ) -> Option<(u64, GoalId)> {
+        let fits = |(option, _): &&(ChildOption, u64)| choice.allows(self.child_rule(rule), option);
+        ways.iter().filter(fits).map(|(option, cost)| (*cost, option.goal)).min()
+    }
 }
 
 /// Up to `count` names of each class that are free to be written.
 ///
 /// A key whose text is not recorded is none of them: see [`Goals::is_planned`].
-fn fresh_names(
+pub(super) fn fresh_names(
     extra: &ExtraNames,
     count: usize,
     shape: &ObjectShape,

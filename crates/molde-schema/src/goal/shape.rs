@@ -5,10 +5,13 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::dfa::{Dfa, DfaError, DfaLimits, Lengths};
-use crate::ir::{ALWAYS, ArrayRule, DataRule, Demand, NodeId, ObjectRule};
+use crate::ir::{ArrayRule, DataRule, Demand, NodeId, ObjectRule};
 use crate::text::escape_into;
 
-use super::partial::{ArrayRules, Clause, ItemAtom, ItemCounter, ObjectRules, Selector, least};
+use super::condition::Literal;
+use super::formula::{FormulaId, LiteralId};
+use super::member::NameRule;
+use super::partial::{ArrayRules, ItemAtom, ItemCounter, ObjectRules, Selector, least};
 use super::relation::Relations;
 use super::rule::{ChildRule, RuleId, Wanted};
 use super::{ArrayId, GoalId, GoalLimit, Goals, ObjectId};
@@ -158,8 +161,11 @@ fn readable(lo: u8, hi: u8) -> u8 {
         .unwrap_or(if lo < b' ' { b' '.min(hi) } else { lo })
 }
 
-/// Counters or clauses that one container can have: more than any schema in use needs.
+/// Counters that one array can have: more than any schema in use needs.
 const MAX_COUNTERS: usize = 60;
+
+/// Facts that the condition of one object can speak of.
+const MAX_LITERALS: usize = 20_000;
 
 /// An array: what each item must satisfy, a number of items, and counters of items of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -248,10 +254,16 @@ impl ArrayShape {
                 Some(Wanted {
                     bit: 1 << index,
                     demands: Box::new([atom.demand]),
+                    is_all: false,
                     is_exact: counter.max.is_some(),
                 })
             });
-            goals.rule(ChildRule { base: base.collect(), wanted: wanted.collect() })
+            goals.rule(ChildRule {
+                base: base.collect(),
+                wanted: wanted.collect(),
+                literals: Box::default(),
+                present: Box::default(),
+            })
         };
         Ok(Self {
             prefix: (0..prefix_len).map(&mut rule).collect(),
@@ -301,11 +313,11 @@ fn too_many(name: &'static str, limit: usize, unit: &'static str, pointer: &str)
 }
 
 /// An object: what each declared member must satisfy, rules for all other names, a number of
-/// members, and clauses.
+/// members, and a condition on them together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ObjectShape {
     /// Declared names in the order in which they are written, then required names that no schema
-    /// declares, then names that only a clause knows.
+    /// declares, then names that only the condition knows.
     pub(crate) names: Box<[Box<str>]>,
     /// What the member of each name must be.
     pub(crate) members: Box<[RuleId]>,
@@ -317,49 +329,23 @@ pub(crate) struct ObjectShape {
     pub(crate) sorted: Box<[u32]>,
     /// What has something to say about other names.
     pub(super) rules: Box<[NameRule]>,
-    pub(crate) clauses: Box<[ClauseShape]>,
+    /// What the members together must meet.
+    pub(crate) condition: FormulaId,
+    /// What the literals of the condition are about, by literal.
+    pub(super) reaches: Box<[(LiteralId, Reach)]>,
     pub(crate) min_properties: u64,
     pub(crate) max_properties: Option<u64>,
     /// Members that are related to each other by `$data`.
     pub(crate) relations: Option<Arc<Relations>>,
 }
 
-/// A condition of which at least one part must be met by the time the object ends.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct ClauseShape {
-    /// A member of this kind meets it.
-    pub(super) atoms: Box<[(Selector, Demand)]>,
-    /// So does the absence of one of these names, ascending.
-    pub(crate) absent: Box<[u32]>,
-}
-
-/// A rule for members by name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum NameRule {
-    /// `properties`, `patternProperties` and `additionalProperties` of a node.
-    Node(NodeId),
-    /// The names that are allowed at all.
-    Names(Arc<Dfa>),
-    /// What members that none of the nodes evaluates must satisfy.
-    Unevaluated(Box<[NodeId]>, NodeId),
-}
-
-/// One name, or many names that all rules treat alike.
-pub(super) trait NameView {
-    /// The name, if it is one that is declared.
-    fn declared(&self) -> Option<&str>;
-    /// Whether it is in a language.
-    fn matches(&self, language: &Arc<Dfa>) -> bool;
-}
-
-impl NameView for &str {
-    fn declared(&self) -> Option<&str> {
-        Some(self)
-    }
-
-    fn matches(&self, language: &Arc<Dfa>) -> bool {
-        language.accepts(self)
-    }
+/// The members that can decide a literal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Reach {
+    /// Indices of declared names, ascending.
+    pub(super) names: Box<[u32]>,
+    /// Whether names that are not declared can as well.
+    pub(super) others: bool,
 }
 
 impl Goals {
@@ -390,7 +376,9 @@ impl Goals {
     ) -> Result<Option<ObjectId>, GoalLimit> {
         let pointer = self.pointer(goal);
         let shape = ObjectShape::merge(self, rules, &pointer)?;
-        if shape.max_properties.is_some_and(|max| max < shape.min_properties) {
+        if shape.max_properties.is_some_and(|max| max < shape.min_properties)
+            || shape.condition == FormulaId::LOST
+        {
             return Ok(None);
         }
         let (index, new) = self.objects.insert_full(Arc::new(shape));
@@ -420,105 +408,6 @@ impl Goals {
         self.choices.insert(branches.into(), id);
         id
     }
-
-    /// What a member must satisfy whatever it counts for.
-    fn member_demands(&self, rules: &[NameRule], name: &impl NameView) -> Vec<Demand> {
-        let mut demands = Vec::new();
-        for rule in rules {
-            match rule {
-                NameRule::Node(node) => {
-                    if let Some(rule) = self.schema.node(*node).object.as_deref() {
-                        demands.extend(applicable(rule, name).into_iter().map(Demand::holds));
-                    }
-                }
-                NameRule::Names(language) => {
-                    if !name.matches(language) {
-                        demands.push(Demand::fails(ALWAYS));
-                    }
-                }
-                NameRule::Unevaluated(nodes, rest) => {
-                    if !nodes.iter().any(|&node| self.evaluates(node, name)) {
-                        demands.push(Demand::holds(*rest));
-                    }
-                }
-            }
-        }
-        demands
-    }
-
-    /// What a member must be.
-    pub(super) fn member_rule(
-        &mut self,
-        rules: &[NameRule],
-        clauses: &[ClauseShape],
-        name: &impl NameView,
-    ) -> RuleId {
-        let base = self.member_demands(rules, name).into();
-        let mut wanted = Vec::new();
-        for (index, clause) in clauses.iter().enumerate() {
-            let mut demands: Vec<Demand> = Vec::new();
-            for (selector, demand) in &clause.atoms {
-                if self.selects(selector, name) && !demands.contains(demand) {
-                    demands.push(*demand);
-                }
-            }
-            if !demands.is_empty() {
-                let demands = demands.into();
-                wanted.push(Wanted { bit: 1 << index, demands, is_exact: false });
-            }
-        }
-        self.rule(ChildRule { base, wanted: wanted.into() })
-    }
-
-    /// The names that `$data` rules of members with declared names are about, each once.
-    fn data_targets<'n>(
-        &self,
-        rules: &[NameRule],
-        clauses: &[Clause],
-        names: impl Iterator<Item = &'n str>,
-    ) -> Vec<Box<str>> {
-        let mut targets: Vec<Box<str>> = Vec::new();
-        if !self.schema.has_data || self.is_upper {
-            return targets;
-        }
-        for name in names {
-            let mut demands = self.member_demands(rules, &name);
-            let atoms = clauses.iter().flat_map(|clause| &clause.atoms);
-            demands.extend(
-                atoms.filter(|(selector, _)| self.selects(selector, &name)).map(|atom| atom.1),
-            );
-            for rule in self.data_rules(&demands) {
-                if !targets.contains(&rule.target) {
-                    targets.push(rule.target);
-                }
-            }
-        }
-        targets
-    }
-
-    fn selects(&self, selector: &Selector, name: &impl NameView) -> bool {
-        match selector {
-            Selector::Name(own) => name.declared() == Some(own),
-            Selector::Pattern(language) => name.matches(language),
-            Selector::Outside(language) => !name.matches(language),
-            Selector::Rest(node) => self
-                .schema
-                .node(*node)
-                .object
-                .as_deref()
-                .is_some_and(|rule| is_additional(rule, name)),
-            Selector::Unevaluated(nodes) => !nodes.iter().any(|&node| self.evaluates(node, name)),
-        }
-    }
-
-    /// Whether a node's object rules evaluate a member.
-    fn evaluates(&self, node: NodeId, name: &impl NameView) -> bool {
-        self.schema
-            .node(node)
-            .object
-            .as_deref()
-            .is_some_and(|rule| rule.additional.is_some() || !is_additional(rule, name))
-    }
 }
 
 impl ObjectShape {
@@ -534,73 +423,96 @@ impl ObjectShape {
                 name_rules.push(NameRule::Names(language));
             }
         }
-        let mut clauses: Vec<Clause> = Vec::new();
+        let mut conditions: Vec<FormulaId> = Vec::new();
         if !goals.is_upper {
-            clauses.extend(rules.clauses.iter().cloned());
+            conditions.extend(&rules.conditions);
         }
         for scope in &rules.scopes {
             let nodes: Box<[NodeId]> = scope.nodes.clone().into();
             match (scope.is_complete, scope.is_violated) {
                 (true, false) => {}
-                // Nothing is left that could violate it: a clause that is never met.
-                (true, true) => clauses.push(Clause { atoms: Vec::new(), absent: Vec::new() }),
-                (false, true) => clauses.push(Clause {
-                    atoms: vec![(Selector::Unevaluated(nodes), Demand::fails(scope.rest))],
-                    absent: Vec::new(),
-                }),
-                (false, false) => name_rules.push(NameRule::Unevaluated(nodes, scope.rest)),
-            }
-        }
-        if clauses.len() > MAX_COUNTERS {
-            return Err(too_many("clauses", MAX_COUNTERS, "conditions on an object", pointer));
-        }
-        let mut declared: IndexMap<&str, bool> = IndexMap::new();
-        for name in nodes.iter().flat_map(|rule| rule.properties.keys()) {
-            declared.entry(name).or_insert(false);
-        }
-        for name in nodes.iter().flat_map(|rule| &rule.required) {
-            declared.insert(name, true);
-        }
-        for clause in &clauses {
-            for (selector, _) in &clause.atoms {
-                let (own, nodes): (_, &[NodeId]) = match selector {
-                    Selector::Name(name) => (Some(&**name), &[]),
-                    Selector::Rest(node) => (None, std::slice::from_ref(node)),
-                    Selector::Unevaluated(nodes) => (None, nodes),
-                    Selector::Pattern(_) | Selector::Outside(_) => (None, &[]),
-                };
-                let of_nodes = nodes
-                    .iter()
-                    .filter_map(|&node| schema.node(node).object.as_deref())
-                    .flat_map(|rule| rule.properties.keys().map(|name| &**name));
-                for name in own.into_iter().chain(of_nodes) {
-                    declared.entry(name).or_insert(false);
+                // Nothing is left that could violate it.
+                (true, true) => conditions.push(FormulaId::LOST),
+                (false, true) => {
+                    let kind = (Selector::Unevaluated(nodes), Demand::fails(scope.rest));
+                    conditions.push(goals.literal(Literal::Some(Box::new([kind]))));
+                }
+                (false, false) => {
+                    let guarded = scope.guarded.iter().map(|(_, node)| *node);
+                    let nodes = nodes.iter().copied().chain(guarded).collect();
+                    name_rules.push(NameRule::Unevaluated(nodes, scope.rest));
+                    if !goals.is_upper {
+                        conditions.push(goals.unevaluated(scope, pointer)?);
+                    }
                 }
             }
-            for name in &clause.absent {
+        }
+        let mut required: Vec<Box<str>> =
+            nodes.iter().flat_map(|rule| rule.required.iter().cloned()).collect();
+        let condition = goals.formulas.all(conditions);
+        let condition = goals.settle_condition(condition, &mut required, &mut name_rules);
+        let literals: Vec<LiteralId> = goals.formulas.literals(condition).to_vec();
+        if literals.len() > MAX_LITERALS {
+            return Err(too_many("conditions", MAX_LITERALS, "conditions on an object", pointer));
+        }
+        let mut declared: IndexMap<Box<str>, bool> = IndexMap::new();
+        for name in nodes.iter().flat_map(|rule| rule.properties.keys()) {
+            declared.entry(name.clone()).or_insert(false);
+        }
+        for name in required {
+            declared.insert(name, true);
+        }
+        for rule in &name_rules {
+            match rule {
+                NameRule::Node(node) => {
+                    let rule = schema.node(*node).object.as_deref();
+                    for name in rule.into_iter().flat_map(|rule| rule.properties.keys()) {
+                        declared.entry(name.clone()).or_insert(false);
+                    }
+                }
+                NameRule::No(name) => {
+                    declared.entry(name.clone()).or_insert(false);
+                }
+                NameRule::Names(_) | NameRule::Unevaluated(..) => {}
+            }
+        }
+        for &literal in &literals {
+            for name in goals.names_of_literal(literal) {
                 declared.entry(name).or_insert(false);
             }
         }
-        let targets = goals.data_targets(&name_rules, &clauses, declared.keys().copied());
+        let wants = goals.wants(condition);
+        let targets = goals.data_targets(&name_rules, &wants, declared.keys());
         for name in &targets {
-            declared.entry(name).or_insert(false);
+            declared.entry(name.clone()).or_insert(false);
         }
-        let clauses: Box<[ClauseShape]> = clauses
+        let members: Box<[RuleId]> =
+            declared.keys().map(|name| goals.member_rule(&name_rules, &wants, &&**name)).collect();
+        let mut reach_names: Vec<Vec<u32>> = vec![Vec::new(); literals.len()];
+        for (index, rule) in members.iter().enumerate() {
+            let rule = goals.child_rule(*rule);
+            for literal in rule.literals.iter().chain(&rule.present) {
+                if let Ok(at) = literals.binary_search(literal) {
+                    reach_names[at].push(index as u32);
+                }
+            }
+        }
+        for (at, literal) in literals.iter().enumerate() {
+            if let Literal::No(name) = &goals.literals[literal.0 as usize]
+                && let Some(index) = declared.get_index_of(name)
+            {
+                reach_names[at].push(index as u32);
+            }
+        }
+        let reaches: Box<[(LiteralId, Reach)]> = literals
             .iter()
-            .map(|clause| {
-                let mut absent: Vec<u32> = clause
-                    .absent
-                    .iter()
-                    .filter_map(|name| declared.get_index_of(&**name).map(|at| at as u32))
-                    .collect();
-                absent.sort_unstable();
-                absent.dedup();
-                ClauseShape { atoms: clause.atoms.clone().into(), absent: absent.into() }
+            .zip(reach_names)
+            .map(|(&literal, names)| {
+                let others = goals.reaches_others(literal);
+                (literal, Reach { names: names.into(), others })
             })
             .collect();
-        let members: Box<[RuleId]> =
-            declared.keys().map(|name| goals.member_rule(&name_rules, &clauses, name)).collect();
-        let names: Box<[Box<str>]> = declared.keys().map(|&name| name.into()).collect();
+        let names: Box<[Box<str>]> = declared.keys().cloned().collect();
         let relations = if targets.is_empty() {
             None
         } else {
@@ -635,7 +547,8 @@ impl ObjectShape {
             sorted,
             names,
             rules: name_rules.into(),
-            clauses,
+            condition,
+            reaches,
             min_properties: nodes
                 .iter()
                 .map(|rule| rule.min_properties)
@@ -653,21 +566,10 @@ impl ObjectShape {
         self.relations.as_ref().is_some_and(|relations| relations.end_of(member).is_some())
     }
 
-    /// All clauses, as bits.
-    pub(crate) fn all_clauses(&self) -> u64 {
-        (1 << self.clauses.len()) - 1
-    }
-
-    /// The clauses that are met because declared names `from..to` are left out for good.
-    pub(crate) fn skipped(&self, from: u32, to: u32) -> u64 {
-        let mut met = 0;
-        for (index, clause) in self.clauses.iter().enumerate() {
-            let first = clause.absent.partition_point(|&name| name < from);
-            if clause.absent.get(first).is_some_and(|&name| name < to) {
-                met |= 1 << index;
-            }
-        }
-        met
+    /// The members that can decide a literal of the condition.
+    pub(super) fn reach(&self, literal: LiteralId) -> Option<&Reach> {
+        let at = self.reaches.binary_search_by_key(&literal, |(literal, _)| *literal).ok()?;
+        Some(&self.reaches[at].1)
     }
 
     /// The count to carry on: beyond what the bounds ask about, it no longer matters. Zero and one
@@ -680,28 +582,11 @@ impl ObjectShape {
     }
 
     /// Whether choosing one more member can go wrong: the number of members is bounded, or there
-    /// are clauses or relations.
+    /// is a condition or a relation.
     pub(crate) fn is_bounded(&self) -> bool {
         self.min_properties > 0
             || self.max_properties.is_some()
-            || !self.clauses.is_empty()
+            || self.condition != FormulaId::MET
             || self.relations.is_some()
     }
-}
-
-/// The nodes of one schema location that apply to a member.
-fn applicable(rule: &ObjectRule, name: &impl NameView) -> Vec<NodeId> {
-    let own = name.declared().and_then(|name| rule.properties.get(name));
-    let mut nodes: Vec<NodeId> = own.copied().into_iter().collect();
-    nodes.extend(rule.patterns.iter().filter(|(language, _)| name.matches(language)).map(|x| x.1));
-    if nodes.is_empty() {
-        nodes.extend(rule.additional);
-    }
-    nodes
-}
-
-/// Whether a member is left to `additionalProperties`.
-fn is_additional(rule: &ObjectRule, name: &impl NameView) -> bool {
-    !name.declared().is_some_and(|name| rule.properties.contains_key(name))
-        && !rule.patterns.iter().any(|(language, _)| name.matches(language))
 }

@@ -225,7 +225,8 @@ impl Goals {
     ) -> Result<Option<u64>, GoalLimit> {
         let known = |goal: GoalId| bytes.get(&goal).copied().flatten();
         let extra = self.extra_names_so_far(id, &known)?;
-        let Some(members) = self.plan(id, &Progress::default(), &known, extra.as_ref())? else {
+        let start = Progress::start(self.object(id));
+        let Some(members) = self.plan(id, &start, &known, extra.as_ref(), false)? else {
             return Ok(None);
         };
         let mut total: u64 = 2;

@@ -460,10 +460,10 @@ impl Goals {
         if shape.is_bounded() {
             return Ok(None);
         }
-        let members = self.solved_plan(id, &Progress::default())?.unwrap_or_default();
+        let start = Progress::start(&shape);
+        let members = self.solved_plan(id, &start)?.unwrap_or_default();
         let extra = self.extra_names(id)?;
-        let names =
-            extra.fresh(count, None, |name| super::is_taken(name, &shape, &Progress::default()));
+        let names = extra.fresh(count, None, |name| super::is_taken(name, &shape, &start));
         let mut texts = Vec::with_capacity(count);
         for (name, class) in names.into_iter().take(count) {
             let Ok(name) = String::from_utf8(name) else { continue };
@@ -481,7 +481,8 @@ impl Goals {
     /// Objects that differ in the values of the members which they cannot do without; `None` if
     /// there are not so many.
     fn objects_by_members(&mut self, id: ObjectId, count: usize) -> Listed {
-        let Some(members) = self.solved_plan(id, &Progress::default())? else { return Ok(None) };
+        let start = Progress::start(self.object(id));
+        let Some(members) = self.solved_plan(id, &start)? else { return Ok(None) };
         let mut lists: Vec<Arc<[ConstantId]>> = Vec::with_capacity(members.len());
         for member in members.iter() {
             lists.push(self.first_values(member.goal, count)?.found);
@@ -574,7 +575,8 @@ impl Goals {
                 }
             }
             Alternative::Object(id) => {
-                let Some(members) = self.solved_plan(id, &Progress::default())? else {
+                let shape = Arc::clone(self.object(id));
+                let Some(members) = self.solved_plan(id, &Progress::start(&shape))? else {
                     return Ok(false);
                 };
                 for member in members.iter() {
@@ -582,7 +584,6 @@ impl Goals {
                         return Ok(true);
                     }
                 }
-                let shape = Arc::clone(self.object(id));
                 if shape.is_bounded() {
                     return Ok(false);
                 }
@@ -590,7 +591,7 @@ impl Goals {
                 let costs = self.member_costs(id)?;
                 for (&rule, cost) in shape.members.iter().zip(costs.iter()) {
                     let goal = self.base_goal(rule);
-                    if cost.is_some() && self.is_endless_goal(goal, depth - 1)? {
+                    if matches!(cost, Ok(Some(_))) && self.is_endless_goal(goal, depth - 1)? {
                         return Ok(true);
                     }
                 }

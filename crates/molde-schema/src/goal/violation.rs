@@ -6,7 +6,9 @@ use crate::dfa::Dfa;
 use crate::ir::{Applicator, ArrayRule, Demand, Node, NodeId, ObjectRule, TypeSet};
 use crate::number::NumberSpec;
 
-use super::partial::{Clause, ItemAtom, ItemCounter, Selector};
+use super::condition::Literal;
+use super::formula::FormulaId;
+use super::partial::{ItemAtom, ItemCounter, Selector};
 use super::{GoalLimit, Goals};
 use crate::ir::ALWAYS;
 
@@ -23,7 +25,7 @@ pub(super) enum Fork {
     Items(ItemCounter),
     Repeats,
     MemberCount(u64, Option<u64>),
-    Members(Clause),
+    Members(FormulaId),
     /// The node holds but for its `unevaluatedItems`.
     UnevaluatedItem(NodeId),
     /// The node holds but for its `unevaluatedProperties`.
@@ -122,7 +124,24 @@ impl Goals {
         if let Some(more) = rule.max_properties.and_then(|max| max.checked_add(1)) {
             forks.push(Fork::MemberCount(more, None));
         }
-        let mut clause = Clause { atoms: Vec::new(), absent: rule.required.clone() };
+        let fails = self.members_fail(id, rule)?;
+        if fails != FormulaId::LOST {
+            forks.push(if self.is_upper {
+                Fork::Types(TypeSet::OBJECT)
+            } else {
+                Fork::Members(fails)
+            });
+        }
+        Ok(())
+    }
+
+    /// That some member is not as a node's own rules say, or a required one is missing.
+    pub(super) fn members_fail(
+        &mut self,
+        id: NodeId,
+        rule: &ObjectRule,
+    ) -> Result<FormulaId, GoalLimit> {
+        let mut kinds: Vec<(Selector, Demand)> = Vec::new();
         let fails = |node: NodeId| {
             (!self.schema.node(node).is_true()).then(|| {
                 // What nothing satisfies fails by being there.
@@ -134,14 +153,14 @@ impl Goals {
             })
         };
         for (name, &node) in &rule.properties {
-            clause.atoms.extend(fails(node).map(|demand| (Selector::Name(name.clone()), demand)));
+            kinds.extend(fails(node).map(|demand| (Selector::Name(name.clone()), demand)));
         }
         for (language, node) in &rule.patterns {
             let selector = Selector::Pattern(Arc::clone(language));
-            clause.atoms.extend(fails(*node).map(|demand| (selector, demand)));
+            kinds.extend(fails(*node).map(|demand| (selector, demand)));
         }
         if let Some(node) = rule.additional {
-            clause.atoms.extend(fails(node).map(|demand| (Selector::Rest(id), demand)));
+            kinds.extend(fails(node).map(|demand| (Selector::Rest(id), demand)));
         }
         if let Some(names) = rule.names {
             // A name fails outside of whatever may satisfy the node.
@@ -151,17 +170,17 @@ impl Goals {
                 self.upper().name_language(names)?
             };
             if !language.is_universal() {
-                clause.atoms.push((Selector::Outside(language), Demand::holds(ALWAYS)));
+                kinds.push((Selector::Outside(language), Demand::holds(ALWAYS)));
             }
         }
-        if !clause.atoms.is_empty() || !clause.absent.is_empty() {
-            forks.push(if self.is_upper {
-                Fork::Types(TypeSet::OBJECT)
-            } else {
-                Fork::Members(clause)
-            });
+        let mut ways = Vec::new();
+        if !kinds.is_empty() {
+            ways.push(self.literal(Literal::Some(kinds.into())));
         }
-        Ok(())
+        for name in &rule.required {
+            ways.push(self.literal(Literal::No(name.clone())));
+        }
+        Ok(self.formulas.any(ways))
     }
 
     fn complement(&mut self, language: &Arc<Dfa>) -> Result<Arc<Dfa>, crate::dfa::DfaError> {

@@ -75,7 +75,8 @@ impl Goals {
                     self.write_related(id, text)?;
                 }
                 Alternative::Object(id) => {
-                    let members = self.solved_plan(id, &Progress::default())?;
+                    let start = Progress::start(self.object(id));
+                    let members = self.solved_plan(id, &start)?;
                     text.push(b'{');
                     parts.push(Part::Text(b"}".to_vec()));
                     for (index, member) in members.unwrap_or_default().iter().enumerate().rev() {
@@ -159,23 +160,21 @@ impl Goals {
     /// only.
     fn write_related(&mut self, id: ObjectId, text: &mut Vec<u8>) -> Result<(), GoalLimit> {
         let shape = std::sync::Arc::clone(self.object(id));
-        let mut progress = Progress::default();
+        let mut progress = Progress::start(&shape);
         let mut is_first = true;
         text.push(b'{');
         while let Some(members) = self.solved_plan(id, &progress)?
             && let Some(member) = members.first()
         {
+            let index = shape.names.iter().position(|name| *name == member.name);
+            let Some(index) = index else {
+                // Others come last, and depend on nothing.
+                self.write_members(&members, is_first, usize::MAX, text)?;
+                break;
+            };
             text.extend(self.key(member, is_first));
             is_first = false;
             let before = text.len();
-            let index = shape.names.iter().position(|name| *name == member.name);
-            let Some(index) = index else {
-                // Others come last.
-                self.write_value(member.goal, usize::MAX, text)?;
-                progress = progress.with_pending(0, &shape, self.options.order);
-                progress = progress.recorded(&member.name);
-                continue;
-            };
             let ways = self.related_members(id, &progress, index as u32, 0)?;
             let Some((goal, after)) = ways.into_iter().next() else { break };
             self.write_value(goal, usize::MAX, text)?;

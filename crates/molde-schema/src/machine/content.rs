@@ -7,7 +7,9 @@ use regex_syntax::utf8::{Utf8Range, Utf8Sequences};
 use rustc_hash::FxBuildHasher;
 
 use crate::dfa::Dfa;
-use crate::goal::{ExtraNames, GoalId, GoalLimit, NameClass, ObjectId, ObjectShape, Progress};
+use crate::goal::{
+    ExtraNames, FormulaId, GoalId, GoalLimit, NameClass, ObjectId, ObjectShape, Progress,
+};
 use crate::options::Order;
 
 use super::SchemaAutomaton;
@@ -267,10 +269,16 @@ impl SchemaAutomaton {
         mut key: KeyState,
     ) -> Result<Option<Content>, GoalLimit> {
         let mut live = false;
+        // Undecided is only what leads to nothing that is decided.
+        let mut beyond: Option<GoalLimit> = None;
         for at in key.declared.0..key.declared.1 {
-            if self.allows_declared(object, progress, object.shape.sorted[at as usize])? {
-                live = true;
-                break;
+            match self.allows_declared(object, progress, object.shape.sorted[at as usize]) {
+                Ok(true) => {
+                    live = true;
+                    break;
+                }
+                Ok(false) => {}
+                Err(limit) => beyond = beyond.or(Some(limit)),
             }
         }
         if key.classes.is_empty() {
@@ -300,7 +308,13 @@ impl SchemaAutomaton {
                 }
             }
         }
-        Ok(live.then(|| Content::Key(self.keys.intern(key))))
+        if live {
+            return Ok(Some(Content::Key(self.keys.intern(key))));
+        }
+        if beyond.is_none() && self.may_be_extra(object, progress) {
+            beyond.clone_from(&self.goals.extra_names(object.id)?.beyond);
+        }
+        beyond.map_or(Ok(None), Err)
     }
 
     /// What may follow a key that ends here: the goal of its value, and the object that has it.
@@ -385,22 +399,27 @@ impl SchemaAutomaton {
             return Ok(Vec::new());
         }
         if !shape.is_bounded() {
-            if self.goals.member_costs(object.id)?[index as usize].is_none() {
-                return Ok(Vec::new());
+            match &self.goals.member_costs(object.id)?[index as usize] {
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(Vec::new()),
+                Err(limit) => return Err(limit.clone()),
             }
             let goal = self.goals.base_goal(shape.members[index as usize]);
-            return Ok(vec![(goal, progress.with_declared(index, 0, &shape, order))]);
+            return Ok(vec![(goal, progress.with_declared(index, FormulaId::MET, &shape, order))]);
         }
         if shape.relations.is_some() {
             return self.goals.related_members(object.id, progress, index, start);
         }
         let mut members = Vec::new();
-        let unmet = shape.all_clauses() & !progress.clauses;
-        for option in self.goals.options(shape.members[index as usize], unmet)?.iter() {
+        let rule = shape.members[index as usize];
+        let before = self.goals.condition_at(&shape, progress, Some(index));
+        for option in self.goals.member_options(rule, before)?.iter() {
             if self.goals.shortest(option.goal)?.is_none() {
                 continue;
             }
-            let after = progress.with_declared(index, option.counts, &shape, order);
+            let decided = (rule, option.counts);
+            let left = self.goals.condition_after(&shape, progress, before, Some(index), decided);
+            let after = progress.with_declared(index, left, &shape, order);
             if self.can_finish(object, &after)? {
                 members.push((option.goal, after));
             }
@@ -417,13 +436,15 @@ impl SchemaAutomaton {
         name: Option<&str>,
     ) -> Result<Vec<(GoalId, Progress)>, GoalLimit> {
         let mut members = Vec::new();
-        let unmet = object.shape.all_clauses() & !progress.clauses;
-        for option in self.goals.options(class.rule, unmet)?.iter() {
+        let order = self.goals.options.order;
+        let before = self.goals.condition_at(&object.shape, progress, None);
+        for option in self.goals.member_options(class.rule, before)?.iter() {
             if self.goals.shortest(option.goal)?.is_none() {
                 continue;
             }
-            let mut after =
-                progress.with_pending(option.counts, &object.shape, self.goals.options.order);
+            let decided = (class.rule, option.counts);
+            let left = self.goals.condition_after(&object.shape, progress, before, None, decided);
+            let mut after = progress.with_pending(left, &object.shape, order);
             if let Some(name) = name {
                 after = after.recorded(name);
                 after.pending = progress.pending;
@@ -461,8 +482,9 @@ impl SchemaAutomaton {
     }
 
     /// Whether `}` may come next.
-    pub(super) fn is_closable(&self, object: &OpenObject) -> bool {
+    pub(super) fn is_closable(&mut self, object: &OpenObject) -> bool {
         let progress = self.stacks.progress(object.progress);
+        let condition = progress.condition;
         let shape = &object.shape;
         let has_required =
             match self.goals.options.order {
@@ -475,7 +497,7 @@ impl SchemaAutomaton {
             };
         has_required
             && progress.count >= shape.min_properties
-            && progress.unmet(shape, self.goals.options.order) == 0
+            && self.goals.is_met_at_end(condition)
             && self.goals.relations_may_end(shape, progress)
     }
 

@@ -1,6 +1,6 @@
 //! Threads that others make superfluous.
 //!
-//! Where the members of an object may count for clauses, a thread for each way to count follows the
+//! Where the members of an object may count for a condition, a thread for each way to count follows the
 //! text. Once a member has ended, threads differ only in what is still open, and one that has met
 //! more can do all that one which has met less can do.
 
@@ -57,7 +57,7 @@ impl SchemaAutomaton {
             ) => {
                 let (g, l) = (self.stacks.progress(g), self.stacks.progress(l));
                 g_shape == l_shape
-                    && l.clauses & !g.clauses == 0
+                    && self.goals.implies(l.condition, g.condition)
                     && g.next == l.next
                     && g.count == l.count
                     && g.pending == l.pending

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::goal::{Alternative, GoalId, GoalLimit, ItemState};
+use crate::goal::{Alternative, GoalId, GoalLimit, ItemState, Progress};
 use crate::options::{Escapes, Style};
 use crate::text::{short_escape, unescape};
 
@@ -343,7 +343,8 @@ impl SchemaAutomaton {
                     continue;
                 }
                 (Alternative::Object(shape), b'{') => {
-                    let progress = self.stacks.intern_progress(crate::goal::Progress::default());
+                    let start = Progress::start(self.goals.object(shape));
+                    let progress = self.stacks.intern_progress(start);
                     let frame = Frame::Object { shape, progress };
                     let stack = self.stacks.push(stack, frame, false);
                     after.push(Thread::gap(stack, Place::FirstKey, trail));

@@ -1,6 +1,6 @@
 //! Numbers in an order: what is left for each.
 
-use crate::goal::{Alternative, GoalId, GoalLimit, Goals};
+use crate::goal::{Alternative, FormulaId, GoalId, GoalLimit, Goals};
 use crate::ir::Demand;
 use crate::number::{Decimal, NumberBound};
 
@@ -254,7 +254,7 @@ impl Goals {
             }
             (Alternative::Object(id), Measure::Members) => {
                 let shape = self.object(id);
-                shape.clauses.is_empty() && shape.relations.is_none()
+                shape.condition == FormulaId::MET && shape.relations.is_none()
             }
             _ => false,
         })

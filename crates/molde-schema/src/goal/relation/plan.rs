@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::goal::plan::Progress;
+use crate::goal::rule::Counts;
 use crate::goal::{ChildOption, GoalId, GoalLimit, Goals, ObjectId, ObjectShape};
 use crate::ir::Demand;
 
@@ -124,10 +125,13 @@ impl Goals {
         let shape = Arc::clone(self.object(id));
         let order = self.options.order;
         let end = shape.relations.as_ref().and_then(|relations| relations.end_of(member));
-        let unmet = shape.all_clauses() & !progress.clauses;
+        let rule = shape.members[member as usize];
+        let before = self.condition_at(&shape, progress, Some(member));
         let mut members = Vec::new();
-        for option in self.options(shape.members[member as usize], unmet)?.iter() {
-            let after = progress.with_declared(member, option.counts, &shape, order);
+        for option in self.member_options(rule, before)?.iter() {
+            let decided = (rule, option.counts);
+            let left = self.condition_after(&shape, progress, before, Some(member), decided);
+            let after = progress.with_declared(member, left, &shape, order);
             let Some(end) = end else {
                 if self.shortest(option.goal)?.is_some() && self.can_finish(id, &after)? {
                     members.push((option.goal, after));
@@ -300,7 +304,7 @@ impl EndPlan {
     }
 
     fn counts_as(&self, other: &Self) -> bool {
-        let what = |plan: &Self| -> Vec<(u32, u64)> {
+        let what = |plan: &Self| -> Vec<(u32, Counts)> {
             plan.present.iter().map(|(member, option)| (*member, option.counts)).collect()
         };
         what(self) == what(other)
