@@ -39,6 +39,7 @@ mod canonical;
 mod choices;
 mod completion;
 mod explain;
+mod fewest;
 mod masks;
 mod matcher;
 mod options;
