@@ -9,6 +9,7 @@ mod budget;
 mod canonical;
 mod choices;
 mod explain;
+mod guarantees;
 mod limits;
 mod masks;
 mod real;

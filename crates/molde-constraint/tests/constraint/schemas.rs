@@ -83,7 +83,7 @@ pub(crate) fn vocabulary() -> Arc<Vocabulary> {
 }
 
 /// The tokens that fit after `text` by trying each, and how many are undecided.
-fn naive(
+pub(crate) fn naive(
     automaton: &mut SchemaConstraint,
     state: StateId,
     text: &[u8],

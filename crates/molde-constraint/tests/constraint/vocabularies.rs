@@ -24,7 +24,11 @@ fn byte_pairs(ranks: &BTreeMap<Vec<u8>, TokenId>, text: &str) -> Vec<TokenId> {
     parts.iter().map_while(|part| ranks.get(part).copied()).collect()
 }
 
-fn with_byte_pairs(entries: Vec<TokenEntry>, end_of_turn: &[TokenId]) -> Arc<Vocabulary> {
+/// A vocabulary with a segmenter that merges pairs of its tokens.
+pub(crate) fn with_byte_pairs(
+    entries: Vec<TokenEntry>,
+    end_of_turn: &[TokenId],
+) -> Arc<Vocabulary> {
     let mut ranks = BTreeMap::new();
     for (entry, token) in entries.iter().zip(0..) {
         if let Text(text) = entry {
