@@ -2,25 +2,31 @@
 //!
 //! `classify` measures the classifier; `decode` times the model; `lesson` extracts by every method and
 //! compares validity, correctness and time; `maskbench` times masks beside llguidance and checks
-//! every instance; `soundness` walks at random
-//! and has an independent validator judge the texts; `suite` runs the official test suite against a
-//! committed baseline.
+//! every instance; `soundness` walks at random and has an independent validator judge the texts;
+//! `complete` writes every valid instance in each style; `fuzz` walks through schemas made of random
+//! bytes; `hostile` compiles schemas that are made to hurt; `suite` runs the official test suite
+//! against a committed baseline.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "results go to the terminal")]
 
 mod candle;
 mod classify;
 mod clock;
+mod complete;
 mod data;
 mod decode;
 mod distribution;
 mod engine;
+mod fuzz;
+mod hostile;
 mod lesson;
 mod machine;
 mod maskbench;
 mod memory;
 mod model;
 mod molde;
+mod oracle;
 mod peer;
+mod random;
 mod soundness;
 mod suite;
 mod tokenizer;
@@ -46,6 +52,12 @@ enum Command {
     Maskbench(maskbench::Arguments),
     /// Walks at random through the masks and validates what comes out.
     Soundness(soundness::Arguments),
+    /// Writes every valid instance in each style and order, in many segmentations.
+    Complete(complete::Arguments),
+    /// Makes schemas of random bytes, walks through their masks and validates what comes out.
+    Fuzz(fuzz::Arguments),
+    /// Compiles schemas made to hurt, and watches time and memory.
+    Hostile(hostile::Arguments),
     /// Runs the official JSON Schema test suite against the committed baseline.
     Suite(suite::Arguments),
 }
@@ -61,6 +73,9 @@ fn main() -> anyhow::Result<()> {
         Command::Decode(arguments) => decode::run(&arguments),
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Soundness(arguments) => soundness::run(&arguments),
+        Command::Complete(arguments) => complete::run(&arguments),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
+        Command::Hostile(arguments) => hostile::run(&arguments),
         Command::Suite(arguments) => suite::run(&arguments),
     };
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?;

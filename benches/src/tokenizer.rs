@@ -62,6 +62,16 @@ impl BenchTokenizer {
             .with_normalizer(None::<NFC>)
             .map_err(|error| anyhow::anyhow!("the tokenizer keeps its normalizer: {error}"))?;
 
+        // Control tokens spelled in a text are text.
+        tokenizer.set_encode_special_tokens(true);
+        let tokenizer = Arc::new(tokenizer);
+        let segmenting = Arc::clone(&tokenizer);
+        let segmenter = move |text: &str| {
+            let encoding = segmenting.encode_fast(text, false);
+            encoding.map_or_else(|_| Vec::new(), |encoding| encoding.get_ids().to_vec())
+        };
+        let segmenter: Arc<dyn molde_vocab::Segmenter> = Arc::new(segmenter);
+
         let bytes_of = byte_alphabet();
         let mut entries: Vec<TokenEntry> = vec![TokenEntry::Unused; HEAD_ROWS];
         for (text, id) in &file.model.vocab {
@@ -79,10 +89,10 @@ impl BenchTokenizer {
             }
         }
         let begin = Instant::now();
-        let vocabulary = Vocabulary::new(entries, end_of_turn, None)?;
+        let vocabulary = Vocabulary::new(entries, end_of_turn, Some(segmenter))?;
         molde_constraint::prepare(&vocabulary, Escapes::Any);
         let load = begin.elapsed();
-        Ok(Self { tokenizer: Arc::new(tokenizer), vocabulary: Arc::new(vocabulary), load })
+        Ok(Self { tokenizer, vocabulary: Arc::new(vocabulary), load })
     }
 
     /// The tokens of a text.

@@ -18,6 +18,9 @@ const TEST_MODEL: &str = "qwen2.5-coder-0.5b-instruct-q4_k_m";
 /// Random strings on which two tokenizers are compared.
 const TOKENIZER_STRINGS: &str = "10000";
 
+/// How long schemas are made of random bytes.
+const FUZZ_SECONDS: &str = "60";
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -64,6 +67,11 @@ fn check() -> Result<()> {
             .env("MOLDE_TEST_PYTHON", &python)
             .env("MOLDE_TEST_MODEL", &weights),
     )?;
+    step(
+        "random schemas",
+        Command::new(beside("molde-bench")?).args(["fuzz", "--seconds", FUZZ_SECONDS]),
+    )?;
+    step("hostile schemas", Command::new(beside("molde-bench")?).arg("hostile"))?;
     step(
         "reference tools",
         Command::new(&python).current_dir(&root).args([
