@@ -46,7 +46,7 @@ const BUDGET: usize = 40;
 /// Walks through each schema.
 const WALKS: usize = 3;
 /// A shortest text of more tokens is not written out.
-const MOST_TOKENS: usize = 2000;
+const MOST_TOKENS: usize = 300;
 
 /// What became of the cases.
 #[derive(Debug, Default)]

@@ -69,7 +69,7 @@ const NUMBERS: [&str; 18] = [
     "-2.5",
     "12345678901234567890",
 ];
-const COUNTS: [&str; 10] = ["0", "1", "2", "3", "1.0", "5", "17", "1000", "1000000000", "2e0"];
+const COUNTS: [&str; 10] = ["0", "1", "2", "3", "1.0", "5", "17", "64", "1000000000", "2e0"];
 const DRAFTS: [&str; 4] = [
     "http://json-schema.org/draft-04/schema#",
     "http://json-schema.org/draft-06/schema#",

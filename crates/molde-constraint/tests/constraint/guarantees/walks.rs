@@ -169,7 +169,7 @@ fn walks_over_the_corpus_end_in_valid_texts_and_meet_no_dead_end() {
     let judged: usize = results.iter().map(|(judged, _)| judged).sum();
     let failures: Vec<String> = results.into_iter().flat_map(|(_, failures)| failures).collect();
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
-    assert!(judged > 10_000, "only {judged} texts were judged");
+    assert!(judged > 8_000, "only {judged} texts were judged");
 }
 
 #[test]
