@@ -35,6 +35,7 @@
 //!
 //! This crate knows nothing of JSON (that is molde-schema's) or of models.
 
+mod calls;
 mod canonical;
 mod choices;
 mod completion;
@@ -49,6 +50,7 @@ mod schema;
 mod table;
 mod token_set;
 
+pub use calls::{CallMarkers, Calls, Content};
 pub use choices::{Choices, ChoicesError};
 pub use explain::Explanation;
 pub use matcher::Matcher;

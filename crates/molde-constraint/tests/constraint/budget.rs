@@ -47,7 +47,7 @@ fn check_budgets<L: Language>(language: &L, vocabulary: &Arc<Vocabulary>, walks:
     }
 }
 
-fn check_position<C: TokenConstraint>(matcher: &mut C, random: &mut Random) {
+pub(crate) fn check_position<C: TokenConstraint>(matcher: &mut C, random: &mut Random) {
     let needed = matcher.completion_tokens();
     assert_eq!(needed == 0, matcher.is_complete());
     let mask = tokens_of(matcher);

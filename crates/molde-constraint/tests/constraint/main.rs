@@ -6,6 +6,7 @@
 
 mod automata;
 mod budget;
+mod calls;
 mod canonical;
 mod choices;
 mod explain;
