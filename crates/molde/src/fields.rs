@@ -28,35 +28,42 @@ enum Lexeme {
 
 /// A completed member of an object or element of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct CompletedField {
+pub struct CompletedField {
     /// RFC 6901 JSON Pointer to the value.
-    pub(crate) pointer: String,
+    pub pointer: String,
     /// The bytes of the value in the text.
-    pub(crate) bytes: Range<usize>,
+    pub bytes: Range<usize>,
 }
 
 /// Reads a JSON text piece by piece.
 ///
 /// Linear in the text, plus the length of the pointer for each completed field.
 #[derive(Debug)]
-pub(crate) struct FieldScanner {
+pub struct FieldScanner {
     text: Vec<u8>,
     stack: Vec<Frame>,
     lexeme: Lexeme,
 }
 
+impl Default for FieldScanner {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl FieldScanner {
-    pub(crate) fn new() -> Self {
+    /// A scanner before the first byte.
+    pub fn new() -> Self {
         Self { text: Vec::new(), stack: Vec::new(), lexeme: Lexeme::Between }
     }
 
     /// All bytes read so far.
-    pub(crate) fn text(&self) -> &[u8] {
+    pub fn text(&self) -> &[u8] {
         &self.text
     }
 
     /// Reads `bytes`, and appends the fields that they complete, inner ones first.
-    pub(crate) fn push(&mut self, bytes: &[u8], completed: &mut Vec<CompletedField>) {
+    pub fn push(&mut self, bytes: &[u8], completed: &mut Vec<CompletedField>) {
         for &byte in bytes {
             self.push_byte(byte, completed);
             self.text.push(byte);
@@ -65,7 +72,7 @@ impl FieldScanner {
 
     /// JSON Pointer to the innermost value that has been begun and not completed: inside a
     /// member's value the member, between two members their object.
-    pub(crate) fn pointer(&self) -> String {
+    pub fn pointer(&self) -> String {
         let mut pointer = String::new();
         for frame in &self.stack {
             match frame {

@@ -52,6 +52,7 @@ mod methods;
 mod numbers;
 mod outcome;
 mod prompt;
+mod recovery;
 mod repair;
 mod rules;
 mod rust_type;
@@ -76,6 +77,7 @@ pub use error::MoldeError;
 pub use explain::{MaskView, ViewedToken};
 pub use extractor::{DEFAULT_MAX_TOKENS, Extractor, ExtractorBuilder};
 pub use fault::Fault;
+pub use fields::{CompletedField, FieldScanner};
 pub use grounding::{Evidence, MAX_GROUNDED_NUMBERS, MAX_PAIRED_NUMBERS};
 pub use journal::{Journal, content_hash};
 pub use methods::{
@@ -90,7 +92,8 @@ pub use molde_schema::{
 };
 pub use numbers::contains_number;
 pub use outcome::{End, Generation, Outcome, RawJson, Timings, Usage, WindowOutcome};
-pub use prompt::{Language, PromptTemplate, Shown};
+pub use prompt::{Language, PromptTemplate, Shown, form_instructions};
+pub use recovery::{RecoveredNode, Recovery, RecoveryStatus, Spelling, recover_bounds};
 pub use repair::{Repair, RepairKind, Repaired, repair};
 pub use rules::{FieldRule, Rule};
 pub use schema_edit::add_reasoning_field;

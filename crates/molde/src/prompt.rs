@@ -196,19 +196,11 @@ impl PromptTemplate {
             .filter(|task| !task.is_empty())
             .unwrap_or(words.task)
             .to_owned();
-        let is_object = schema.get("properties").is_some()
-            || schema.get("type").and_then(Value::as_str) == Some("object");
-        let format = if is_object { words.format_object } else { words.format };
         match self.shown {
             Shown::Nothing => {}
             Shown::Signature => {
-                message.extend([" ", format, "\n"]);
-                message.push_str(&signature(schema, self.language, &self.limits));
-                if !self.without_notes {
-                    for (name, description) in described_fields(schema) {
-                        message.extend(["\n", name, ": ", description.as_str()]);
-                    }
-                }
+                message.push(' ');
+                push_form(schema, self.language, &self.limits, !self.without_notes, &mut message);
             }
             Shown::Schema => {
                 message.extend([" ", words.format_schema, "\n"]);
@@ -229,6 +221,38 @@ impl PromptTemplate {
             message.push_str(&last.join(" "));
         }
         message
+    }
+}
+
+/// What a model is told of the form of its answer: a sentence that asks for JSON, the signature of
+/// the schema, and the descriptions of the outermost members. Never needed for the answer to be
+/// valid: a mask does not explain the task.
+///
+/// Linear in the text of the schema.
+pub fn form_instructions(schema_text: &str, language: Language) -> String {
+    let mut message = String::new();
+    let schema = schema_view::read(schema_text);
+    push_form(&schema, language, &SignatureLimits::default(), true, &mut message);
+    message
+}
+
+fn push_form(
+    schema: &Value,
+    language: Language,
+    limits: &SignatureLimits,
+    notes: bool,
+    message: &mut String,
+) {
+    let words = language.words();
+    let is_object = schema.get("properties").is_some()
+        || schema.get("type").and_then(Value::as_str) == Some("object");
+    message.push_str(if is_object { words.format_object } else { words.format });
+    message.push('\n');
+    message.push_str(&signature(schema, language, limits));
+    if notes {
+        for (name, description) in described_fields(schema) {
+            message.extend(["\n", name, ": ", description.as_str()]);
+        }
     }
 }
 

@@ -40,7 +40,7 @@ fn view(raw: &RawValue, levels: usize) -> Value {
 }
 
 /// The members of an object in their order, each as its text.
-struct Members<'t>(Vec<(String, &'t RawValue)>);
+pub(crate) struct Members<'t>(pub(crate) Vec<(String, &'t RawValue)>);
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
