@@ -1,0 +1,317 @@
+//! Compiled forms and the matchers that serve them, kept between requests.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use molde::{Contract, RawJson};
+use molde_constraint::{
+    CallMarkers, Calls, Choices, Content, Matcher, MatcherOptions, PatternConstraint,
+    SchemaConstraint, Segmentation,
+};
+use molde_schema::{CompiledSchema, Registry};
+use molde_vocab::{ConstraintError, TokenConstraint, TokenId, TokenMask, Vocabulary};
+
+use crate::fault::{Fault, Kind};
+use crate::request::Tool;
+
+/// Where the schemas of tools are found by the schema of a call.
+const TOOL_BASE: &str = "molde:///tool/";
+
+/// A schema in the form that constraints are made from.
+#[derive(Debug)]
+pub(crate) struct CompiledForm {
+    /// What it was compiled from: schemas with equal keys are one form.
+    key: String,
+    schema: Arc<CompiledSchema>,
+}
+
+/// Keeps the most recently used forms, and the matchers that are not in use.
+#[derive(Debug)]
+pub(crate) struct Forms {
+    vocabulary: Arc<Vocabulary>,
+    max_forms: usize,
+    /// Most recently used last.
+    compiled: Mutex<VecDeque<Arc<CompiledForm>>>,
+    idle: Arc<Idle>,
+    hits: std::sync::atomic::AtomicU64,
+    misses: std::sync::atomic::AtomicU64,
+}
+
+/// Matchers that are not in use, the most recently used last.
+#[derive(Debug)]
+struct Idle {
+    max_bytes: usize,
+    matchers: Mutex<VecDeque<IdleMatcher>>,
+}
+
+#[derive(Debug)]
+struct IdleMatcher {
+    form: Arc<CompiledForm>,
+    matcher: Matcher<SchemaConstraint>,
+    bytes: usize,
+}
+
+impl Forms {
+    pub(crate) fn new(vocabulary: Arc<Vocabulary>, max_forms: usize, max_bytes: usize) -> Self {
+        Self {
+            vocabulary,
+            max_forms,
+            compiled: Mutex::default(),
+            idle: Arc::new(Idle { max_bytes, matchers: Mutex::default() }),
+            hits: std::sync::atomic::AtomicU64::new(0),
+            misses: std::sync::atomic::AtomicU64::new(0),
+        }
+    }
+
+    /// How often a form was found compiled, and how often it was not.
+    pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
+        use std::sync::atomic::Ordering::Relaxed;
+        (self.hits.load(Relaxed), self.misses.load(Relaxed))
+    }
+
+    /// The form of a schema; `what` names it in an error.
+    pub(crate) fn schema(&self, text: &str, what: &str) -> Result<Arc<CompiledForm>, Fault> {
+        self.find(text, || {
+            CompiledSchema::compile(text, &options()).map_err(|error| Fault::schema(what, &error))
+        })
+    }
+
+    /// The form of any JSON object.
+    pub(crate) fn any_object(&self) -> Result<Arc<CompiledForm>, Fault> {
+        self.schema(r#"{"type": "object"}"#, "any object")
+    }
+
+    /// The form of a call of one of `tools`: `{"name": …, "arguments": {…}}`.
+    pub(crate) fn call(&self, tools: &[&Tool]) -> Result<Arc<CompiledForm>, Fault> {
+        let mut registry = Registry::new();
+        let mut branches = Vec::new();
+        for (index, tool) in tools.iter().enumerate() {
+            // Alone first, so that places in an error are places in the tool's own schema.
+            let what = format!("the schema of tool \"{}\"", tool.name);
+            self.schema(&tool.parameters, &what)?;
+            let uri = format!("{TOOL_BASE}{index}");
+            registry.insert(&uri, tool.parameters.as_str());
+            let arguments = format!(r#"{{"type": "object", "$ref": "{uri}"}}"#);
+            CompiledSchema::compile_with(&arguments, &registry, &options()).map_err(|error| {
+                let what = format!("{what}, of which arguments are objects,");
+                Fault::schema(&what, &error)
+            })?;
+            let name = serde_json::Value::from(tool.name.as_str());
+            branches.push(format!(
+                r#"{{"type": "object", "properties": {{"name": {{"const": {name}}}, "arguments": {arguments}}}, "required": ["name", "arguments"], "additionalProperties": false}}"#
+            ));
+        }
+        let text = format!(r#"{{"anyOf": [{}]}}"#, branches.join(", "));
+        let parameters: Vec<&str> = tools.iter().map(|tool| tool.parameters.as_str()).collect();
+        let key = format!("{text}\n{}", parameters.join("\n"));
+        self.find(&key, || {
+            CompiledSchema::compile_with(&text, &registry, &options())
+                .map_err(|error| Fault::schema("the choice of tools", &error))
+        })
+    }
+
+    fn find(
+        &self,
+        key: &str,
+        compile: impl FnOnce() -> Result<CompiledSchema, Fault>,
+    ) -> Result<Arc<CompiledForm>, Fault> {
+        use std::sync::atomic::Ordering::Relaxed;
+        {
+            let mut compiled = lock(&self.compiled);
+            if let Some(at) = compiled.iter().position(|form| form.key == key)
+                && let Some(form) = compiled.remove(at)
+            {
+                compiled.push_back(Arc::clone(&form));
+                self.hits.fetch_add(1, Relaxed);
+                return Ok(form);
+            }
+        }
+        self.misses.fetch_add(1, Relaxed);
+        let form = Arc::new(CompiledForm { key: key.to_owned(), schema: Arc::new(compile()?) });
+        let mut compiled = lock(&self.compiled);
+        if compiled.len() >= self.max_forms {
+            compiled.pop_front();
+        }
+        compiled.push_back(Arc::clone(&form));
+        Ok(form)
+    }
+
+    /// A matcher of a form. `prefilled`: its text begins with tokens that it did not choose.
+    fn matcher(&self, form: &Arc<CompiledForm>, prefilled: bool) -> Matcher<SchemaConstraint> {
+        if !prefilled {
+            let mut idle = lock(&self.idle.matchers);
+            let found = idle.iter().rposition(|idle| idle.form.key == form.key);
+            if let Some(idle) = found.and_then(|at| idle.remove(at)) {
+                return idle.matcher;
+            }
+        }
+        let automaton = SchemaConstraint::new(&form.schema);
+        Matcher::new(automaton, Arc::clone(&self.vocabulary), matcher_options(prefilled))
+    }
+
+    /// The constraint of a form.
+    pub(crate) fn constraint(&self, form: &Arc<CompiledForm>, prefilled: bool) -> Held {
+        let matcher = self.matcher(form, prefilled);
+        Held::new(Inner::Schema(matcher), form, &self.idle, prefilled)
+    }
+
+    /// The constraint of text that may hold calls.
+    pub(crate) fn calls(
+        &self,
+        form: &Arc<CompiledForm>,
+        content: Content,
+        markers: CallMarkers,
+        most_calls: usize,
+    ) -> Held {
+        let calls = Calls::new(content, self.matcher(form, false), markers, most_calls);
+        Held::new(Inner::Calls(Box::new(calls)), form, &self.idle, false)
+    }
+
+    /// The constraint of a regular expression.
+    pub(crate) fn pattern(
+        &self,
+        pattern: &str,
+        prefilled: bool,
+    ) -> Result<Box<dyn TokenConstraint>, Fault> {
+        let constraint = PatternConstraint::new(pattern).map_err(|error| {
+            Fault::new(Kind::Form, format!("the pattern cannot be enforced: {error}"))
+        })?;
+        Ok(Box::new(Matcher::new(
+            constraint,
+            Arc::clone(&self.vocabulary),
+            matcher_options(prefilled),
+        )))
+    }
+
+    /// The constraint of a list of texts.
+    pub(crate) fn choices(
+        &self,
+        texts: &[String],
+        prefilled: bool,
+    ) -> Result<Box<dyn TokenConstraint>, Fault> {
+        let constraint = Choices::new(texts).map_err(|error| {
+            Fault::new(Kind::Form, format!("the choices cannot be enforced: {error}"))
+        })?;
+        Ok(Box::new(Matcher::new(
+            constraint,
+            Arc::clone(&self.vocabulary),
+            matcher_options(prefilled),
+        )))
+    }
+}
+
+fn options() -> molde::CompileOptions {
+    Contract::<RawJson>::default_options()
+}
+
+/// The beginning of an answer that somebody else wrote is rarely cut where the tokenizer cuts it.
+fn matcher_options(prefilled: bool) -> MatcherOptions {
+    let segmentation = if prefilled { Segmentation::Any } else { Segmentation::Canonical };
+    MatcherOptions { segmentation, ..MatcherOptions::default() }
+}
+
+/// A constraint whose matcher is kept for the next request when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    /// `None` only while it is being dropped.
+    inner: Option<Inner>,
+    form: Arc<CompiledForm>,
+    idle: Arc<Idle>,
+    prefilled: bool,
+}
+
+#[derive(Debug)]
+enum Inner {
+    Schema(Matcher<SchemaConstraint>),
+    Calls(Box<Calls<SchemaConstraint>>),
+}
+
+impl Held {
+    fn new(inner: Inner, form: &Arc<CompiledForm>, idle: &Arc<Idle>, prefilled: bool) -> Self {
+        let (form, idle) = (Arc::clone(form), Arc::clone(idle));
+        Self { inner: Some(inner), form, idle, prefilled }
+    }
+
+    fn constraint(&mut self) -> &mut dyn TokenConstraint {
+        match self.inner.as_mut().expect("only dropping takes it") {
+            Inner::Schema(matcher) => matcher,
+            Inner::Calls(calls) => &mut **calls,
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // What a panic interrupted may be half changed.
+        if std::thread::panicking() || self.prefilled {
+            return;
+        }
+        let mut matcher = match self.inner.take() {
+            Some(Inner::Schema(matcher)) => matcher,
+            Some(Inner::Calls(calls)) => calls.into_matcher(),
+            None => return,
+        };
+        matcher.reset();
+        let bytes = matcher.memory_usage();
+        if bytes > self.idle.max_bytes {
+            return;
+        }
+        let mut idle = lock(&self.idle.matchers);
+        idle.push_back(IdleMatcher { form: Arc::clone(&self.form), matcher, bytes });
+        let mut total: usize = idle.iter().map(|idle| idle.bytes).sum();
+        while total > self.idle.max_bytes {
+            total -= idle.pop_front().map_or(total, |idle| idle.bytes);
+        }
+    }
+}
+
+impl TokenConstraint for Held {
+    fn mask(&mut self) -> Result<&TokenMask, ConstraintError> {
+        self.constraint().mask()
+    }
+
+    fn mask_within(&mut self, remaining_tokens: usize) -> Result<&TokenMask, ConstraintError> {
+        self.constraint().mask_within(remaining_tokens)
+    }
+
+    fn fits(&mut self, token: TokenId, remaining_tokens: usize) -> bool {
+        self.constraint().fits(token, remaining_tokens)
+    }
+
+    fn completion_tokens(&mut self) -> usize {
+        self.constraint().completion_tokens()
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<(), ConstraintError> {
+        self.constraint().accept(token)
+    }
+
+    fn rollback(&mut self, tokens: usize) -> Result<(), ConstraintError> {
+        self.constraint().rollback(tokens)
+    }
+
+    fn forced(&mut self) -> Option<TokenId> {
+        self.constraint().forced()
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.constraint().is_complete()
+    }
+
+    fn is_finished(&mut self) -> bool {
+        self.constraint().is_finished()
+    }
+
+    fn undecided(&self) -> u64 {
+        match &self.inner {
+            Some(Inner::Schema(matcher)) => matcher.undecided(),
+            Some(Inner::Calls(calls)) => calls.undecided(),
+            None => 0,
+        }
+    }
+}
+
+/// Locks what is valid at any time: a panic elsewhere has not damaged it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
