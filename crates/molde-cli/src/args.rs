@@ -21,6 +21,13 @@ text and, if it was not accepted, which keywords forbid it.
 Exit codes: 0 the text is accepted and complete; 1 there is no tokenizer; 2 bad usage or a schema \
 that cannot be used; 3 the text is rejected, or not complete.";
 
+const SERVE_HELP: &str = "\
+The address is printed to the standard output as soon as requests are answered. RUST_LOG chooses \
+what is logged to the standard error, such as `molde_server=info`.
+
+Exit codes: 0 stopped by Ctrl-C or SIGTERM; 1 the model could not be had, or the address is taken; \
+2 bad usage.";
+
 /// Local extraction: a document and a JSON Schema in, a valid value out.
 #[derive(Debug, Parser)]
 #[command(name = "molde", version, after_help = EXIT_CODES, arg_required_else_help = true)]
@@ -51,6 +58,8 @@ pub(crate) enum Command {
     Signature(Signature),
     /// Feed a text through the mask, token by token; needs no weights
     Trace(Trace),
+    /// Serve the model to the SDKs of OpenAI, Anthropic and Ollama
+    Serve(Serve),
     /// Read three bundled press releases, freely and constrained, side by side
     Demo(Demo),
     /// Say what this machine, the cache and the network offer
@@ -179,6 +188,59 @@ pub(crate) struct Generate {
     /// Seconds that the answer may take
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
+}
+
+/// Serve the model over HTTP
+///
+/// Point an SDK of OpenAI at http://HOST:PORT/v1, one of Anthropic or Ollama at http://HOST:PORT,
+/// or open that address in a browser.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_HELP)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Address to listen on; one beyond this machine needs an API key
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: String,
+    /// Port to listen on; 0 takes a free one
+    #[arg(long, value_name = "PORT", default_value_t = 8080)]
+    pub(crate) port: u16,
+    /// Key that every request must bring [default: the environment variable MOLDE_API_KEY]
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<String>,
+    /// Listen beyond this machine without a key
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Another name that the model answers to; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) alias: Vec<String>,
+    /// A value of the Host header to serve beside localhost and addresses; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+    /// A web origin that may call from a browser, or `*`; may be repeated
+    #[arg(long, value_name = "ORIGIN")]
+    pub(crate) allow_origin: Vec<String>,
+    /// Do not tell the model the form of its answer: the mask enforces it anyway
+    #[arg(long)]
+    pub(crate) hide_schema: bool,
+    /// Do not read bounds back from the descriptions that the Anthropic SDKs write
+    #[arg(long)]
+    pub(crate) no_recover_bounds: bool,
+    /// Log prompts
+    #[arg(long)]
+    pub(crate) log_content: bool,
+    /// Requests that may wait for the model
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    pub(crate) queue: usize,
+    /// Tokens that an answer may take where the request says nothing
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = at_least_one)]
+    pub(crate) max_tokens: usize,
+    /// Seconds that a request may take
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub(crate) deadline: Duration,
+    /// Seconds that running requests have after Ctrl-C or SIGTERM
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) drain: Duration,
 }
 
 #[derive(Debug, Args)]
@@ -559,6 +621,10 @@ mod tests {
             "molde generate hello --system @s.txt --max-tokens 5 --deadline 3",
             "molde demo --offline --exact",
             "molde doctor --offline",
+            "molde serve",
+            "molde serve --host 0.0.0.0 --port 0 --api-key k --alias a --alias b --allow-host h \
+             --allow-origin http://localhost:3000 --hide-schema --no-recover-bounds --queue 4 \
+             --max-tokens 64 --deadline 5 --drain 0.5 --model m.gguf --offline",
             "molde lint --schema s.json --formats annotate --registry a.json --registry b --json",
             "molde signature --schema s.json --full --count --language es --tokenizer t.json",
             "molde signature --schema - --descriptions --no-notes --no-data x --json --model m",
@@ -602,6 +668,8 @@ mod tests {
             "molde classify --labels l --fallback d --min-probability 1.5",
             "molde explain --schema s.json",
             "molde signature",
+            "molde serve --port 70000",
+            "molde serve --queue 0",
             "molde trace x",
             "molde trace --schema s.json --regex a x",
             "molde trace --schema s.json --style tight x",

@@ -73,6 +73,15 @@ pub(crate) enum Failure {
     /// The engine.
     #[error(transparent)]
     Molde(Box<MoldeError>),
+    /// The model cannot be loaded.
+    #[error(transparent)]
+    Load(Box<molde_infer::InferError>),
+    /// The server.
+    #[error(transparent)]
+    Server(#[from] molde_server::ServerError),
+    /// The operating system does not give what a server needs.
+    #[error("the server cannot be started: {0}")]
+    Runtime(std::io::Error),
     /// Writing the output failed, for another reason than that nobody reads it.
     #[error("cannot write the output: {0}")]
     Output(std::io::Error),
@@ -108,7 +117,19 @@ impl Failure {
                 | MoldeError::PrefixRejected { .. } => Exit::Usage,
                 _ => Exit::Failed,
             },
-            Self::Prompt(_) | Self::Output(_) | Self::OutputFile { .. } => Exit::Failed,
+            Self::Load(error) => match **error {
+                molde_infer::InferError::Cancelled => Exit::Interrupted,
+                _ => Exit::Failed,
+            },
+            Self::Server(
+                molde_server::ServerError::KeyNeeded { .. }
+                | molde_server::ServerError::Origin { .. },
+            ) => Exit::Usage,
+            Self::Server(_)
+            | Self::Runtime(_)
+            | Self::Prompt(_)
+            | Self::Output(_)
+            | Self::OutputFile { .. } => Exit::Failed,
         }
     }
 }

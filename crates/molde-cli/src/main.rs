@@ -52,6 +52,7 @@ fn run(command: &Command, interrupts: &Interrupts) -> Result<Exit, Failure> {
         Command::Explain(args) => commands::explain::run(args, interrupts),
         Command::Signature(args) => commands::signature::run(args, interrupts),
         Command::Trace(args) => commands::trace::run(args, interrupts),
+        Command::Serve(args) => commands::serve::run(args, interrupts),
         Command::Demo(args) => commands::demo::run(args, interrupts),
         Command::Doctor(args) => commands::doctor::run(args),
     }

@@ -1,7 +1,13 @@
 //! Which model a command uses, and where its files are.
 
-use molde::{Engine, Precision};
-use molde_hub::{Hub, ModelFiles, ModelRef, NetworkPolicy, Reachability, choose_default};
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use molde::{Engine, MoldeError, Precision};
+use molde_hub::{
+    Hub, ModelFiles, ModelLayout, ModelRef, NetworkPolicy, Reachability, choose_default,
+};
+use molde_infer::{Interrupt, LoadedModel, ModelOptions};
 
 use crate::args::ModelArgs;
 use crate::failure::Failure;
@@ -22,6 +28,36 @@ pub(crate) fn load(args: &ModelArgs, interrupts: &Interrupts) -> Result<Engine, 
         builder = builder.context_tokens(tokens);
     }
     Ok(builder.build()?)
+}
+
+/// Loads the model that the arguments name, or the default one, for whoever runs it without an
+/// engine. Returns its name too.
+pub(crate) fn load_parts(
+    args: &ModelArgs,
+    interrupts: &Interrupts,
+) -> Result<(LoadedModel, String), Failure> {
+    let files = find(args.model.as_deref(), args.offline, interrupts)?;
+    interrupts.check()?;
+    let id = files.id.clone();
+    let path = match files.files {
+        ModelLayout::Gguf { path } => path,
+        ModelLayout::Safetensors { folder, .. } => folder,
+        _ => return Err(Failure::Molde(Box::new(MoldeError::UnknownLayout { id }))),
+    };
+    let options = ModelOptions {
+        precision: if args.exact { Precision::Exact } else { Precision::Native },
+        threads: args.threads.and_then(NonZeroUsize::new),
+        ..ModelOptions::default()
+    };
+    let interrupt = Interrupt { cancel: Some(interrupts.work.clone()), deadline: None };
+    let loaded = LoadedModel::load_unless(&path, &options, &interrupt)
+        .map_err(|error| Failure::Load(Box::new(error)))?;
+    // A file has no name of its own: without its folder and ending it has a short one.
+    let name = Path::new(&id)
+        .file_stem()
+        .map_or_else(|| id.clone(), |stem| stem.to_string_lossy().into_owned());
+    let is_path = args.model.as_deref().is_some_and(|model| Path::new(model).exists());
+    Ok((loaded, if is_path { name } else { id }))
 }
 
 /// Finds the files of a model, and fetches what is missing.

@@ -26,6 +26,7 @@ fn help_and_version_succeed_and_say_what_the_exit_codes_mean() {
         "signature",
         "lint",
         "trace",
+        "serve",
         "demo",
         "doctor",
         "Exit codes",

@@ -10,5 +10,6 @@ pub(crate) mod generate;
 pub(crate) mod lint;
 pub(crate) mod models;
 pub(crate) mod pull;
+pub(crate) mod serve;
 pub(crate) mod signature;
 pub(crate) mod trace;
