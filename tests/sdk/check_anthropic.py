@@ -35,7 +35,7 @@ def beta_parse():
 
 
 def tools():
-    for choice in ({"type": "any"}, {"type": "tool", "name": "guardar"}):
+    for choice in ({"type": "any", "disable_parallel_tool_use": True}, {"type": "tool", "name": "guardar"}):
         message = client.messages.create(model=MODEL, max_tokens=200, messages=messages, tools=[tool], tool_choice=choice)
         call = [block for block in message.content if block.type == "tool_use"][0]
         Prevision.model_validate(call.input)

@@ -224,7 +224,10 @@ impl Plan<'_> {
             (_, Some(constraint)) => Content::Constrained(constraint),
             (_, None) => Content::Free,
         };
-        let most = if self.request.parallel_calls { app.config.limits.calls } else { 1 };
+        // Who names the tool asks for one call of it.
+        let is_single = !self.request.parallel_calls
+            || matches!(self.request.tool_choice, ToolChoice::Named(_));
+        let most = if is_single { 1 } else { app.config.limits.calls };
         Ok(Some(Box::new(app.forms.calls(call, content, markers.clone(), most))))
     }
 

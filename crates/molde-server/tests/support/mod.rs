@@ -12,18 +12,18 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 
 /// A running server; dropping it stops it.
-pub struct Running {
-    pub address: SocketAddr,
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
 /// The tiny model under the name `tiny`, with settings changed by `change`.
-pub fn start(change: impl FnOnce(&mut Config)) -> Running {
+pub(crate) fn start(change: impl FnOnce(&mut Config)) -> Running {
     start_model(&TinyModel::default(), change)
 }
 
-pub fn start_model(model: &TinyModel, change: impl FnOnce(&mut Config)) -> Running {
+pub(crate) fn start_model(model: &TinyModel, change: impl FnOnce(&mut Config)) -> Running {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tiny.gguf");
     model.write_gguf(&path, TinyDtype::Q8_0).unwrap();
@@ -55,30 +55,30 @@ impl Drop for Running {
 
 /// A response.
 #[derive(Debug)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: String,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
 }
 
 impl Reply {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.body))
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
     /// The JSON of a reply that must be a success.
-    pub fn ok(&self) -> Value {
+    pub(crate) fn ok(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
         self.json()
     }
 
     /// Server-sent events: name and data.
-    pub fn events(&self) -> Vec<(Option<String>, String)> {
+    pub(crate) fn events(&self) -> Vec<(Option<String>, String)> {
         assert_eq!(self.status, 200, "{}", self.body);
         let blocks = self.body.split("\n\n").filter(|block| !block.is_empty());
         blocks
@@ -95,20 +95,26 @@ impl Reply {
 }
 
 impl Running {
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         if let Some(stop) = self.stop.take() {
             let _ = stop.send(());
         }
     }
 
-    pub fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream
     }
 
     /// Sends a request and reads the whole response.
-    pub fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Reply {
         let mut stream = self.connect();
         let host = format!("localhost:{}", self.address.port());
         let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
@@ -126,17 +132,17 @@ impl Running {
         read_reply(stream)
     }
 
-    pub fn post(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
         self.request("POST", path, &[], &body.to_string())
     }
 
-    pub fn get(&self, path: &str) -> Reply {
+    pub(crate) fn get(&self, path: &str) -> Reply {
         self.request("GET", path, &[], "")
     }
 }
 
 /// Reads a response to its end.
-pub fn read_reply(stream: TcpStream) -> Reply {
+pub(crate) fn read_reply(stream: TcpStream) -> Reply {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
