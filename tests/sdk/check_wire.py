@@ -119,6 +119,9 @@ def check(name, request):
     if body and body.get("model") == "foo":
         assert status == 404, (status, text)
         return
+    if status == 400 and "the shortest valid answer has" in text:
+        # A capture of a cut answer: here it is refused before anything is written.
+        return
     assert status == 200, (status, text[:500])
     assert headers.get("x-request-id") and headers.get("request-id")
     if not body or "count_tokens" in path or path in ("/api/show", "/v1/complete", "/v1/completions"):

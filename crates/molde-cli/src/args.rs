@@ -196,6 +196,7 @@ pub(crate) struct Generate {
 /// or open that address in a browser.
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_HELP)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch")]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) model: ModelArgs,

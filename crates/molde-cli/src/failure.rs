@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use molde::MoldeError;
 use molde_hub::HubError;
+use molde_server::ServerError;
 
 /// The exit codes of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +79,7 @@ pub(crate) enum Failure {
     Load(Box<molde_infer::InferError>),
     /// The server.
     #[error(transparent)]
-    Server(#[from] molde_server::ServerError),
+    Server(#[from] ServerError),
     /// The operating system does not give what a server needs.
     #[error("the server cannot be started: {0}")]
     Runtime(std::io::Error),
@@ -106,7 +107,10 @@ impl Failure {
             | Self::RepeatedId { .. }
             | Self::Regex(_)
             | Self::Choices(_)
-            | Self::Tokenizer(_) => Exit::Usage,
+            | Self::Tokenizer(_)
+            | Self::Server(ServerError::KeyNeeded { .. } | ServerError::Origin { .. }) => {
+                Exit::Usage
+            }
             Self::Hub(error) => exit_of_hub(error),
             Self::Molde(error) => match &**error {
                 MoldeError::Hub(error) => exit_of_hub(error),
@@ -121,10 +125,6 @@ impl Failure {
                 molde_infer::InferError::Cancelled => Exit::Interrupted,
                 _ => Exit::Failed,
             },
-            Self::Server(
-                molde_server::ServerError::KeyNeeded { .. }
-                | molde_server::ServerError::Origin { .. },
-            ) => Exit::Usage,
             Self::Server(_)
             | Self::Runtime(_)
             | Self::Prompt(_)

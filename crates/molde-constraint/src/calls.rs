@@ -52,13 +52,13 @@ pub struct Calls<A> {
     vocabulary: Arc<Vocabulary>,
     markers: CallMarkers,
     content: Content,
-    most_calls: usize,
+    most: usize,
     value: Matcher<A>,
     /// Tokens that complete a value from its beginning.
     value_tokens: usize,
     stage: Stage,
     /// Calls that are complete.
-    calls: usize,
+    done: usize,
     accepted: Vec<TokenId>,
     /// Of calls that are complete.
     undecided: u64,
@@ -96,11 +96,11 @@ impl<A: ByteAutomaton + Send> Calls<A> {
             vocabulary,
             markers,
             content,
-            most_calls: most_calls.max(1),
+            most: most_calls.max(1),
             value,
             value_tokens,
             stage,
-            calls: 0,
+            done: 0,
             accepted: Vec::new(),
             undecided: 0,
             text_tokens: None,
@@ -237,7 +237,7 @@ impl<A: ByteAutomaton + Send> Calls<A> {
             Stage::Between(_) => {
                 self.mask = TokenMask::from_tokens(len, self.ends());
                 let next = self.markers.gap.len().saturating_add(self.call_tokens());
-                if self.calls < self.most_calls
+                if self.done < self.most
                     && next <= remaining
                     && let Some(token) = self.between(0)
                 {
@@ -274,7 +274,7 @@ impl<A: ByteAutomaton + Send> Calls<A> {
                 Stage::Opening(at) if self.opening(at + 1).is_none() => self.begin_value(),
                 Stage::Opening(at) => self.stage = Stage::Opening(at + 1),
                 Stage::Closing(at) if self.closing(at + 1).is_none() => {
-                    self.calls += 1;
+                    self.done += 1;
                     self.stage = Stage::Between(0);
                 }
                 Stage::Closing(at) => self.stage = Stage::Closing(at + 1),
@@ -300,7 +300,7 @@ impl<A: ByteAutomaton + Send> Calls<A> {
                 }
             }
             Stage::Between(at)
-                if self.calls < self.most_calls && self.between(at) == Some(token) =>
+                if self.done < self.most && self.between(at) == Some(token) =>
             {
                 self.step_between(at);
             }
@@ -389,7 +389,7 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Calls<A> {
         self.undecided += self.value.undecided();
         self.value.reset();
         self.accepted.clear();
-        self.calls = 0;
+        self.done = 0;
         self.stage = Self::first_stage(&self.content);
         again.into_iter().try_for_each(|token| self.accept(token))
     }
@@ -418,7 +418,7 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Calls<A> {
     fn is_finished(&mut self) -> bool {
         match (self.stage, &mut self.content) {
             (Stage::Content, Content::Constrained(content)) => content.is_finished(),
-            (Stage::Between(0), _) => self.calls >= self.most_calls,
+            (Stage::Between(0), _) => self.done >= self.most,
             (stage, _) => stage == Stage::Ended,
         }
     }

@@ -135,13 +135,11 @@ impl App {
         let app = Arc::clone(self);
         let worked =
             tokio::task::spawn_blocking(move || catch_unwind(AssertUnwindSafe(|| work(&app))));
-        match worked.await {
-            Ok(Ok(result)) => result,
-            _ => {
-                tracing::error!("a panic ended the preparation of a request");
-                Err(Fault::internal())
-            }
+        if let Ok(Ok(result)) = worked.await {
+            return result;
         }
+        tracing::error!("a panic ended the preparation of a request");
+        Err(Fault::internal())
     }
 
     /// A handle that [`stop_all`](Self::stop_all) cancels too.

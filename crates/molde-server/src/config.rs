@@ -4,6 +4,7 @@ use std::time::Duration;
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub struct Config {
     /// Address to listen on. Default: `127.0.0.1`.
     pub host: String,
@@ -113,7 +114,7 @@ impl Default for Limits {
             queue: 64,
             preparing: 2,
             default_max_tokens: 1024,
-            request: Duration::from_secs(600),
+            request: Duration::from_mins(10),
             reading: Duration::from_secs(30),
             writing: Duration::from_secs(30),
             keep_alive: Duration::from_secs(10),

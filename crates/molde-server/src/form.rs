@@ -29,7 +29,7 @@ pub(crate) struct CompiledForm {
 #[derive(Debug)]
 pub(crate) struct Forms {
     vocabulary: Arc<Vocabulary>,
-    max_forms: usize,
+    capacity: usize,
     /// Most recently used last.
     compiled: Mutex<VecDeque<Arc<CompiledForm>>>,
     idle: Arc<Idle>,
@@ -52,10 +52,10 @@ struct IdleMatcher {
 }
 
 impl Forms {
-    pub(crate) fn new(vocabulary: Arc<Vocabulary>, max_forms: usize, max_bytes: usize) -> Self {
+    pub(crate) fn new(vocabulary: Arc<Vocabulary>, capacity: usize, max_bytes: usize) -> Self {
         Self {
             vocabulary,
-            max_forms,
+            capacity,
             compiled: Mutex::default(),
             idle: Arc::new(Idle { max_bytes, matchers: Mutex::default() }),
             hits: std::sync::atomic::AtomicU64::new(0),
@@ -129,7 +129,7 @@ impl Forms {
         self.misses.fetch_add(1, Relaxed);
         let form = Arc::new(CompiledForm { key: key.to_owned(), schema: Arc::new(compile()?) });
         let mut compiled = lock(&self.compiled);
-        if compiled.len() >= self.max_forms {
+        if compiled.len() >= self.capacity {
             compiled.pop_front();
         }
         compiled.push_back(Arc::clone(&form));
@@ -152,7 +152,7 @@ impl Forms {
     /// The constraint of a form.
     pub(crate) fn constraint(&self, form: &Arc<CompiledForm>, prefilled: bool) -> Held {
         let matcher = self.matcher(form, prefilled);
-        Held::new(Inner::Schema(matcher), form, &self.idle, prefilled)
+        Held::new(Inner::Schema(Box::new(matcher)), form, &self.idle, prefilled)
     }
 
     /// The constraint of text that may hold calls.
@@ -222,7 +222,7 @@ pub(crate) struct Held {
 
 #[derive(Debug)]
 enum Inner {
-    Schema(Matcher<SchemaConstraint>),
+    Schema(Box<Matcher<SchemaConstraint>>),
     Calls(Box<Calls<SchemaConstraint>>),
 }
 
@@ -234,7 +234,7 @@ impl Held {
 
     fn constraint(&mut self) -> &mut dyn TokenConstraint {
         match self.inner.as_mut().expect("only dropping takes it") {
-            Inner::Schema(matcher) => matcher,
+            Inner::Schema(matcher) => &mut **matcher,
             Inner::Calls(calls) => &mut **calls,
         }
     }
@@ -247,7 +247,7 @@ impl Drop for Held {
             return;
         }
         let mut matcher = match self.inner.take() {
-            Some(Inner::Schema(matcher)) => matcher,
+            Some(Inner::Schema(matcher)) => *matcher,
             Some(Inner::Calls(calls)) => calls.into_matcher(),
             None => return,
         };

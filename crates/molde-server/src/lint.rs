@@ -32,6 +32,7 @@ pub(crate) fn lint(app: &App, request: &LintRequest) -> Result<Value, Fault> {
         .map(|occurrence| {
             let (verdict, reason) = match occurrence.verdict {
                 Verdict::Enforced => ("enforced", ""),
+                Verdict::EnforcedWithData => ("enforced", "its value is read from the instance"),
                 Verdict::Subset(reason) => ("subset", reason),
                 Verdict::Annotation(reason) => ("annotation", reason),
             };

@@ -83,12 +83,9 @@ impl Worker {
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             request.interrupt.check()?;
             listener(SequenceEvent::Started);
-            let constraint = match &mut constraint {
-                Some(constraint) => {
-                    Some(&mut **constraint as &mut dyn molde_vocab::TokenConstraint)
-                }
-                None => None,
-            };
+            let constraint = constraint
+                .as_mut()
+                .map(|constraint| &mut **constraint as &mut dyn molde_vocab::TokenConstraint);
             generate(
                 &self.loaded.model,
                 &self.loaded.tokenizer,
@@ -98,18 +95,15 @@ impl Worker {
                 &mut |token| listener(SequenceEvent::Token(token)),
             )
         }));
-        let outcome = match outcome {
-            Ok(outcome) => {
-                self.caches.push(cache);
-                // Kept for the next request before this one is told of its end.
-                drop(constraint);
-                outcome.map_err(GenerateError::Infer)
-            }
-            Err(_) => {
-                // Neither the cache nor the constraint is known to be whole.
-                std::mem::forget(constraint);
-                Err(GenerateError::Panic)
-            }
+        let outcome = if let Ok(outcome) = outcome {
+            self.caches.push(cache);
+            // Kept for the next request before this one is told of its end.
+            drop(constraint);
+            outcome.map_err(GenerateError::Infer)
+        } else {
+            // Neither the cache nor the constraint is known to be whole.
+            std::mem::forget(constraint);
+            Err(GenerateError::Panic)
         };
         let told = catch_unwind(AssertUnwindSafe(|| listener(SequenceEvent::End(outcome))));
         if told.is_err() {

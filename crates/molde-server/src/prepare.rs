@@ -185,18 +185,17 @@ fn offered(request: &Request) -> Result<Vec<&Tool>, Fault> {
     }
     match &request.tool_choice {
         ToolChoice::None => Ok(Vec::new()),
-        ToolChoice::Auto => Ok(request.tools.iter().collect()),
         ToolChoice::Required if request.tools.is_empty() => {
             Err(Fault::invalid("a call is required, but there are no tools").at("tool_choice"))
         }
-        ToolChoice::Required => Ok(request.tools.iter().collect()),
-        ToolChoice::Named(name) => match request.tools.iter().find(|tool| tool.name == *name) {
-            Some(tool) => Ok(vec![tool]),
-            None => {
+        ToolChoice::Auto | ToolChoice::Required => Ok(request.tools.iter().collect()),
+        ToolChoice::Named(name) => {
+            let named = request.tools.iter().find(|tool| tool.name == *name);
+            named.map(|tool| vec![tool]).ok_or_else(|| {
                 let message = format!("there is no tool \"{name}\" among the tools");
-                Err(Fault::invalid(message).at("tool_choice"))
-            }
-        },
+                Fault::invalid(message).at("tool_choice")
+            })
+        }
     }
 }
 
@@ -251,7 +250,7 @@ fn encode(app: &App, request: &Request, offered: &[&Tool]) -> Result<Vec<TokenId
     let mut messages = messages.clone();
     let calls_only = matches!(request.tool_choice, ToolChoice::Required | ToolChoice::Named(_));
     if request.extension.show_schema.unwrap_or(app.config.show_schema)
-        && !(calls_only && !offered.is_empty())
+        && (!calls_only || offered.is_empty())
         && let Some(shown) = shown_form(&request.form)
     {
         match messages.first_mut() {

@@ -13,6 +13,7 @@ use crate::generator::GenerateError;
 
 /// What a reader is told of the request.
 #[derive(Debug, Clone)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub(crate) struct Reading {
     /// Texts that end free text.
     pub(crate) stop: Vec<String>,

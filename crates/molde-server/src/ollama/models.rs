@@ -44,7 +44,7 @@ pub(crate) fn tags(app: &App) -> Value {
 
 pub(crate) fn ps(app: &App) -> Value {
     // The model stays as long as the server does.
-    let expires = rfc3339(SystemTime::now() + Duration::from_secs(365 * 86_400));
+    let expires = rfc3339(SystemTime::now() + Duration::from_hours(365 * 24));
     let mut running = model(app, &app.config.model_id);
     running["expires_at"] = json!(expires);
     running["size_vram"] = json!(0);

@@ -276,7 +276,7 @@ pub(crate) fn read_content(content: &RawValue) -> Result<String, Fault> {
     for part in parts {
         match (part.kind.as_str(), part.text, part.refusal) {
             ("text" | "input_text" | "output_text", Some(more), _) | ("refusal", _, Some(more)) => {
-                text.push_str(&more)
+                text.push_str(&more);
             }
             (kind, ..) => return Err(no_part(kind)),
         }

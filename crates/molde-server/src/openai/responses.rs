@@ -143,7 +143,7 @@ pub(crate) async fn create(app: Arc<App>, body: Body) -> Result<Response, Fault>
             "format": format.map_or_else(|| json!({"type": "text"}), FormatField::echo),
             "verbosity": fields.text.as_ref().and_then(|text| text.verbosity.as_deref()).unwrap_or("medium"),
         },
-        "tool_choice": fields.tool_choice.as_deref().and_then(|raw| value(raw)).unwrap_or_else(|| json!("auto")),
+        "tool_choice": fields.tool_choice.as_deref().and_then(value).unwrap_or_else(|| json!("auto")),
         "tools": fields.tools.iter().flatten().map(ToolField::echo).collect::<Vec<_>>(),
         "top_logprobs": fields.top_logprobs.unwrap_or(0),
         "top_p": sampling.top_p,

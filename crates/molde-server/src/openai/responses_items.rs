@@ -61,7 +61,7 @@ pub(super) fn read_items(items: &[String]) -> Result<Vec<Message>, Fault> {
                 match messages.last_mut() {
                     Some(last) if last.role == Role::Assistant => last.tool_calls.push(call),
                     _ => {
-                        messages.push(Message { tool_calls: vec![call], ..Message::assistant("") })
+                        messages.push(Message { tool_calls: vec![call], ..Message::assistant("") });
                     }
                 }
             }
