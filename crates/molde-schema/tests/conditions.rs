@@ -263,3 +263,54 @@ fn what_many_branches_evaluate_depends_on_which_of_them_hold() {
         assert!(verdicts[0] > 5 && verdicts[1] > 5, "{verdicts:?}");
     }
 }
+
+/// A condition on a string.
+fn string_condition(random: &mut Random, depth: usize) -> String {
+    let inner = |random: &mut Random| string_condition(random, depth - 1);
+    match random.below(if depth == 0 { 4 } else { 9 }) {
+        0 => format!(
+            r#"{{"pattern": "{}"}}"#,
+            ["ab", "^[ab]*$", "b1|1b", "a.*1", "1$", "^.{3}$"][random.below(6)]
+        ),
+        1 => format!(r#"{{"minLength": {}}}"#, random.below(4)),
+        2 => format!(r#"{{"maxLength": {}}}"#, 2 + random.below(4)),
+        3 => {
+            format!(r#"{{"enum": ["", "a", "ab1", "{}", 1]}}"#, ["b", "1b1", "ab"][random.below(3)])
+        }
+        4 => format!(r#"{{"not": {}}}"#, inner(random)),
+        5 => format!(
+            r#"{{"if": {}, "then": {}, "else": {}}}"#,
+            inner(random),
+            inner(random),
+            inner(random)
+        ),
+        6 => format!(r#"{{"oneOf": [{}, {}, {}]}}"#, inner(random), inner(random), inner(random)),
+        _ => format!(r#"{{"anyOf": [{}, {}, {}]}}"#, inner(random), inner(random), inner(random)),
+    }
+}
+
+#[test]
+fn many_conditions_on_a_string_are_one_language() {
+    let mut random = Random(17);
+    let mut satisfiable = 0;
+    for round in 0..120 {
+        let list: Vec<String> = (0..2 + round % 6)
+            .map(|_| string_condition(&mut random, 2))
+            .map(|condition| format!(r#"{{"anyOf": [{condition}, {{"pattern": "^(ab)?1?b?$"}}]}}"#))
+            .collect();
+        let text = format!(r#"{{"allOf": [{}]}}"#, list.join(", "));
+        let oracle = validator(&text);
+        let mut automaton = SchemaAutomaton::new(&compile(&text, &CompileOptions::default()));
+        let mut verdicts = [0, 0];
+        for _ in 0..60 {
+            let length = random.below(6);
+            let word: String = (0..length).map(|_| ['a', 'b', '1'][random.below(3)]).collect();
+            let expected = oracle.is_valid(&word.clone().into());
+            verdicts[usize::from(expected)] += 1;
+            let verdict = accepts(&mut automaton, format!("\"{word}\"").as_bytes());
+            assert_eq!(verdict, expected, "{word} {:?} of {text}", automaton.last_limit());
+        }
+        satisfiable += usize::from(verdicts[0] > 0 && verdicts[1] > 0);
+    }
+    assert!(satisfiable > 60, "{satisfiable}");
+}

@@ -287,6 +287,18 @@ impl Goals {
                     }
                     continue;
                 }
+                if apart != Apart::Nothing
+                    && partial.types == TypeSet::STRING
+                    && let Some(language) = self.language_of_choice(&todo)
+                {
+                    if language.is_empty() {
+                        break;
+                    }
+                    if !language.is_universal() {
+                        partial.languages.push(language);
+                    }
+                    continue;
+                }
                 match self.kept_apart(&mut partial, &todo, apart)? {
                     Some(FormulaId::MET) => continue,
                     Some(FormulaId::LOST) => break,

@@ -39,6 +39,7 @@ mod distinct;
 mod expand;
 mod formula;
 mod items;
+mod language;
 mod meet;
 mod member;
 mod names;
@@ -203,6 +204,10 @@ pub(crate) struct Goals {
     conditions: FxHashMap<(Demand, TypeSet), condition::Condition>,
     /// Demands whose conditions are being worked out.
     open_conditions: Vec<Demand>,
+    /// The strings that meet a demand, where a choice of strings is one language.
+    demanded_languages: FxHashMap<Demand, language::Language>,
+    /// Demands whose languages are being worked out.
+    open_languages: Vec<Demand>,
     /// How objects with conditions can be finished.
     plans: FxHashMap<(ObjectId, Progress), Option<Arc<[Member]>>>,
     /// What meets a part of a condition, by the names it may still use.
@@ -249,6 +254,8 @@ impl Goals {
             literals: IndexSet::default(),
             conditions: FxHashMap::default(),
             open_conditions: Vec::new(),
+            demanded_languages: FxHashMap::default(),
+            open_languages: Vec::new(),
             plans: FxHashMap::default(),
             met_parts: meet::MetParts::default(),
             planned_names: FxHashMap::default(),
