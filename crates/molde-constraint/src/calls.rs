@@ -299,9 +299,7 @@ impl<A: ByteAutomaton + Send> Calls<A> {
                     self.stage = Stage::Closing(0);
                 }
             }
-            Stage::Between(at)
-                if self.done < self.most && self.between(at) == Some(token) =>
-            {
+            Stage::Between(at) if self.done < self.most && self.between(at) == Some(token) => {
                 self.step_between(at);
             }
             _ => return Err(refused),
