@@ -314,3 +314,50 @@ fn many_conditions_on_a_string_are_one_language() {
     }
     assert!(satisfiable > 60, "{satisfiable}");
 }
+
+#[test]
+fn branches_that_a_member_tells_apart_are_judged_as_an_independent_validator_does() {
+    // What is changed in one branch: nothing, or so that the tag no longer tells it apart.
+    let changes = [
+        r#"{"type": "object", "required": ["tag"], "properties": {"tag": {"enum": ["t3", "u3"]}}}"#,
+        r#"{"type": "object", "required": ["tag"], "properties": {"tag": {"enum": ["t3", "t4"]}}}"#,
+        r#"{"type": "object", "properties": {"tag": {"const": "t3"}}}"#,
+        r#"{"required": ["tag"], "properties": {"tag": {"const": "t3"}}}"#,
+        r#"{"type": "object", "required": ["tag"], "properties": {"tag": {"enum": ["t3", 4]}}}"#,
+        r##"{"allOf": [{"$ref": "#/$defs/three"}], "required": ["v3"]}"##,
+    ];
+    for change in changes {
+        for negated in [false, true] {
+            let branches: Vec<String> = (0..12)
+                .map(|n| match n {
+                    3 => change.to_owned(),
+                    _ => format!(
+                        r#"{{"type": "object", "required": ["tag"], "properties": {{"tag": {{"const": "t{n}"}}, "v{n}": {{"type": "integer"}}}}}}"#
+                    ),
+                })
+                .collect();
+            let one = format!(r#""oneOf": [{}]"#, branches.join(", "));
+            let inner = if negated { format!(r#""not": {{{one}}}"#) } else { one };
+            let text = format!(
+                r#"{{{inner}, "$defs": {{"three": {{"type": "object", "required": ["tag"], "properties": {{"tag": {{"const": "t3"}}}}}}}}}}"#
+            );
+            let oracle = validator(&text);
+            let schema = compile(&text, &CompileOptions::default());
+            let mut automaton = SchemaAutomaton::new(&schema);
+            let mut verdicts = [0, 0];
+            for tag in [r#""t3""#, r#""t4""#, r#""u3""#, r#""t9""#, r#""x""#, "4", "null"] {
+                for rest in ["", r#", "v3": 1"#, r#", "v4": "x""#, r#", "v9": 2"#] {
+                    for instance in [format!(r#"{{"tag": {tag}{rest}}}"#), tag.to_owned()] {
+                        let value = serde_json::from_str(&instance).expect("JSON");
+                        let expected = oracle.is_valid(&value);
+                        verdicts[usize::from(expected)] += 1;
+                        let verdict = accepts(&mut automaton, instance.as_bytes());
+                        let limit = automaton.last_limit();
+                        assert_eq!(verdict, expected, "{instance} {limit:?} of {text}");
+                    }
+                }
+            }
+            assert!(verdicts[0] > 0 && verdicts[1] > 0, "{verdicts:?} of {text}");
+        }
+    }
+}

@@ -158,7 +158,7 @@ impl Goals {
             Applicator::One(branches) => {
                 let holds = self.each(branches.iter().map(|&node| Demand::holds(node)), kind)?;
                 let any = self.any_one(holds);
-                if self.is_upper {
+                if self.is_upper || self.have_discriminator(branches) {
                     return Ok(any);
                 }
                 if branches.len() > MAX_EXCLUSIVE {

@@ -530,11 +530,12 @@ impl Goals {
             }
             Applicator::One(branches) => {
                 let mut forks = Vec::with_capacity(branches.len());
+                let are_apart = self.is_upper || self.have_discriminator(branches);
                 for (at, &branch) in branches.iter().enumerate() {
                     let mut demands = vec![Demand::holds(branch)];
                     for (other_at, &other) in branches.iter().enumerate() {
-                        if other_at != at
-                            && !self.is_upper
+                        if !are_apart
+                            && other_at != at
                             && !self.are_disjoint(partial, branch, other)
                         {
                             demands.push(Demand::fails(other));

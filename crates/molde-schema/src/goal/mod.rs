@@ -35,6 +35,7 @@
 //! conjunction allows, and it is what ends `{"$ref": "#"}`.
 
 mod condition;
+mod discriminator;
 mod distinct;
 mod expand;
 mod formula;

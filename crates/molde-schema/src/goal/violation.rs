@@ -34,6 +34,9 @@ pub(super) enum Fork {
     NoCase(Vec<Box<[Demand]>>),
 }
 
+/// Branches of a negated `oneOf`: it is met by any two of them.
+const MAX_PAIRED: usize = 1_000;
+
 impl Goals {
     /// Every way in which a value of one of `types` can fail a node.
     pub(super) fn violations(
@@ -89,7 +92,18 @@ impl Goals {
             }
         }
         for applicator in &node.applicators {
-            applicator_violations(applicator, &mut forks);
+            if let Applicator::One(branches) = applicator
+                && branches.len() > MAX_PAIRED
+                && !self.have_discriminator(branches)
+            {
+                return Err(GoalLimit {
+                    name: "exclusive_branches",
+                    limit: MAX_PAIRED as u64,
+                    unit: "branches of a negated `oneOf`",
+                    pointer: node.pointer.clone(),
+                });
+            }
+            self.applicator_violations(applicator, &mut forks);
         }
         Ok(forks)
     }
@@ -183,6 +197,31 @@ impl Goals {
         Ok(self.formulas.any(ways))
     }
 
+    fn applicator_violations(&self, applicator: &Applicator, forks: &mut Vec<Fork>) {
+        match applicator {
+            Applicator::All(demand) => forks.push(Fork::Demands(vec![!*demand])),
+            Applicator::Any(branches) | Applicator::Constants(branches) => {
+                forks.push(Fork::Demands(
+                    branches.iter().map(|&node| Demand::fails(node)).collect(),
+                ));
+            }
+            Applicator::One(branches) => {
+                forks.push(Fork::Demands(
+                    branches.iter().map(|&node| Demand::fails(node)).collect(),
+                ));
+                if self.have_discriminator(branches) {
+                    return;
+                }
+                for (index, &one) in branches.iter().enumerate() {
+                    for &two in &branches[index + 1..] {
+                        forks.push(Fork::Demands(vec![Demand::holds(one), Demand::holds(two)]));
+                    }
+                }
+            }
+            Applicator::Cases(cases) => forks.push(Fork::NoCase(cases.clone())),
+        }
+    }
+
     fn complement(&mut self, language: &Arc<Dfa>) -> Result<Arc<Dfa>, crate::dfa::DfaError> {
         let address = Arc::as_ptr(language) as usize;
         if let Some((_, known)) = self.complements.get(&address) {
@@ -234,24 +273,6 @@ fn array_violations(rule: &ArrayRule, is_upper: bool, forks: &mut Vec<Fork>) {
     if is_upper && forks.len() > before {
         forks.truncate(before);
         forks.push(Fork::Types(TypeSet::ARRAY));
-    }
-}
-
-fn applicator_violations(applicator: &Applicator, forks: &mut Vec<Fork>) {
-    match applicator {
-        Applicator::All(demand) => forks.push(Fork::Demands(vec![!*demand])),
-        Applicator::Any(branches) | Applicator::Constants(branches) => {
-            forks.push(Fork::Demands(branches.iter().map(|&node| Demand::fails(node)).collect()));
-        }
-        Applicator::One(branches) => {
-            forks.push(Fork::Demands(branches.iter().map(|&node| Demand::fails(node)).collect()));
-            for (index, &one) in branches.iter().enumerate() {
-                for &two in &branches[index + 1..] {
-                    forks.push(Fork::Demands(vec![Demand::holds(one), Demand::holds(two)]));
-                }
-            }
-        }
-        Applicator::Cases(cases) => forks.push(Fork::NoCase(cases.clone())),
     }
 }
 
