@@ -8,11 +8,13 @@ use molde_vocab::{TokenId, Vocabulary};
 use crate::vocabularies::with_byte_pairs;
 
 /// Every byte that the small world is made of, and pieces that cross from one part of a text into
-/// another: out of a key into a value, out of a value into the next member.
-pub(crate) const TOKENS: [&str; 48] = [
-    "{", "}", "[", "]", "\"", ":", ",", " ", "a", "b", "0", "1", "2", "3", "4", "5", "6", "7", "8",
-    "9", "-", ".", "n", "u", "l", "t", "r", "e", "f", "s", "!", "{\"", "\"}", "\":", "\": ",
-    ", \"", ",\"", "[\"", "a\"", "ab", "\"a", "[]", "},", "null", "10", "1,", "]]", "\"\"",
+/// another: out of a key into a value, out of a value into the next member. And letters that it is not
+/// made of, with which a completion tells an item apart from all others.
+pub(crate) const TOKENS: [&str; 52] = [
+    "{", "}", "[", "]", "\"", ":", ",", " ", "a", "b", "c", "d", "g", "h", "0", "1", "2", "3", "4",
+    "5", "6", "7", "8", "9", "-", ".", "n", "u", "l", "t", "r", "e", "f", "s", "!", "{\"", "\"}",
+    "\":", "\": ", ", \"", ",\"", "[\"", "a\"", "ab", "\"a", "[]", "},", "null", "10", "1,", "]]",
+    "\"\"",
 ];
 
 /// The tokens, and one that ends the turn.
