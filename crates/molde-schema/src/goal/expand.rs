@@ -657,7 +657,7 @@ impl Goals {
         specs: Vec<NumberSpec>,
         goal: GoalId,
     ) -> Result<Option<Alternative>, GoalLimit> {
-        if let Some(index) = self.number_specs.iter().position(|known| *known == specs) {
+        if let Some(index) = self.number_specs.get_index_of(&specs) {
             return Ok(Some(Alternative::Number(NumberId(index as u32))));
         }
         let style = self.options.number_style;
@@ -666,7 +666,7 @@ impl Goals {
         if automaton.is_empty() {
             return Ok(None);
         }
-        self.number_specs.push(specs);
+        self.number_specs.insert(specs);
         self.numbers.push(automaton);
         Ok(Some(Alternative::Number(NumberId(self.numbers.len() as u32 - 1))))
     }
