@@ -99,7 +99,8 @@ pub struct Limits {
     /// Steps in one search for a way in which an item can still differ from those before it.
     /// Default 50,000.
     pub comparison_steps: usize,
-    /// Bytes of the shortest text of any value that is offered. Default 1 MiB.
+    /// Bytes of the shortest text of any value that is offered. Default 256 KiB, more than a
+    /// context of 32,768 tokens holds.
     pub completion_bytes: u64,
     /// Bytes of whitespace in one place under [`Style::Flexible`], plus 8 for each level of
     /// nesting. Default 24.
@@ -119,7 +120,7 @@ impl Default for Limits {
             distinct_values: 1 << 16,
             item_steps: 50_000,
             comparison_steps: 50_000,
-            completion_bytes: 1 << 20,
+            completion_bytes: 256 << 10,
             whitespace_bytes: 24,
         }
     }
