@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -36,6 +37,8 @@ impl Default for BatchOptions {
 /// What is reported of a sequence.
 #[derive(Debug)]
 pub enum SequenceEvent<'a> {
+    /// The sequence has joined the batch: the first event, unless something is wrong with it.
+    Started,
     /// A token was decided.
     Token(TokenEvent<'a>),
     /// The sequence has left the batch: the last event, and the only one of its kind.
@@ -57,6 +60,8 @@ const MAX_GUESSING: usize = 2;
 /// ```
 ///
 /// What a sequence writes does not depend on the others: their logits have the same bits as alone.
+/// A panic in a constraint or a listener ends its own sequence, one in the shared step those that
+/// run, as [`InferError::Panicked`]; the batch goes on.
 pub struct Batch {
     model: Arc<Model>,
     tokenizer: Arc<Tokenizer>,
@@ -92,6 +97,32 @@ impl std::fmt::Debug for Batch {
             .field("running", &self.running.len())
             .finish_non_exhaustive()
     }
+}
+
+/// What `work` says; a panic in it is an error of the sequence that it works for.
+///
+/// Nothing that it may leave half changed is looked at again: the sequence is dropped with its
+/// constraint, and its listener hears no more than the end.
+fn contain<T>(work: impl FnOnce() -> Result<T, InferError>) -> Result<T, InferError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(InferError::Panicked))
+}
+
+/// Gives a constraint back, and tells of the end of its sequence.
+fn end(
+    constraint: Option<Box<dyn TokenConstraint>>,
+    mut listener: SequenceListener,
+    outcome: Result<Generation, InferError>,
+) {
+    let dropped = contain(|| {
+        drop(constraint);
+        Ok(())
+    });
+    let outcome = dropped.and(outcome);
+    // Whom a panicking listener speaks to hears of it by its silence.
+    let _told = contain(|| {
+        listener(SequenceEvent::End(outcome));
+        Ok(())
+    });
 }
 
 fn borrow(constraint: &mut Option<Box<dyn TokenConstraint>>) -> Constraint<'_, 'static> {
@@ -148,9 +179,10 @@ impl Batch {
             return;
         }
         let started = Instant::now();
-        let outcome = self.model.step(&mut self.feeds, &mut self.work);
+        let outcome = contain(|| self.model.step(&mut self.feeds, &mut self.work));
         if let Err(error) = outcome {
             // Which sequence it was, nobody can tell; what the others have read is not whole.
+            self.work = self.model.new_workspace();
             return self.fail_all(error);
         }
         let spent = started.elapsed();
@@ -169,15 +201,17 @@ impl Batch {
                 self.prefixes.keep(&feed.cache, tokens.len());
             }
             let on_token = &mut |token: TokenEvent<'_>| listener(SequenceEvent::Token(token));
-            let settled = sequence.settle(
-                &self.tokenizer,
-                borrow(constraint),
-                feed,
-                &self.work,
-                feed_number,
-                spent,
-                on_token,
-            );
+            let settled = contain(|| {
+                sequence.settle(
+                    &self.tokenizer,
+                    borrow(constraint),
+                    feed,
+                    &self.work,
+                    feed_number,
+                    spent,
+                    on_token,
+                )
+            });
             match settled {
                 Ok(None) => index += 1,
                 Ok(Some(end)) => self.leave(index, Ok(end)),
@@ -191,14 +225,20 @@ impl Batch {
         while !self.running.is_empty() {
             self.leave(self.running.len() - 1, Ok(End::Cancelled));
         }
-        for mut waiting in self.waiting.drain(..) {
-            (waiting.listener)(SequenceEvent::End(Err(InferError::Cancelled)));
+        for waiting in std::mem::take(&mut self.waiting) {
+            end(waiting.constraint, waiting.listener, Err(InferError::Cancelled));
         }
     }
 
     /// Lets waiting sequences join, in order; one whose shared beginning is being read for
-    /// another waits for it, and lets later ones pass.
+    /// another waits for it, and lets later ones pass. Those that nobody waits for leave at once.
     fn admit(&mut self) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting.request.interrupt.check() {
+                Ok(()) => self.waiting.push_back(waiting),
+                Err(error) => end(waiting.constraint, waiting.listener, Err(error)),
+            }
+        }
         let mut passed = VecDeque::new();
         while self.running.len() < self.max_sequences
             && let Some(waiting) = self.waiting.pop_front()
@@ -209,7 +249,7 @@ impl Batch {
             let is_being_read = shared.is_some_and(|tokens| {
                 self.running.iter().any(|running| running.shared.as_deref() == Some(tokens))
             });
-            if is_being_read && request.interrupt.check().is_ok() {
+            if is_being_read {
                 passed.push_back(waiting);
             } else {
                 let shared = shared.map(<[TokenId]>::to_vec);
@@ -226,12 +266,18 @@ impl Batch {
         let capacity_tokens = request.prompt.len().saturating_add(request.max_tokens);
         let cache = self.prefixes.find(&request.prompt, capacity_tokens);
         let mut cache = cache.unwrap_or_else(|| self.model.new_cache(capacity_tokens));
-        match Sequence::new(&self.model, request, &mut cache, borrow(&mut constraint)) {
+        let sequence = contain(|| {
+            let borrowed = borrow(&mut constraint);
+            let sequence = Sequence::new(&self.model, request, &mut cache, borrowed)?;
+            listener(SequenceEvent::Started);
+            Ok(sequence)
+        });
+        match sequence {
             Ok(sequence) => {
                 self.running.push(Running { sequence, constraint, listener, shared });
                 self.feeds.push(Feed::new(cache));
             }
-            Err(error) => listener(SequenceEvent::End(Err(error))),
+            Err(error) => end(constraint, listener, Err(error)),
         }
     }
 
@@ -242,7 +288,9 @@ impl Batch {
         while let Some(running) = self.running.get_mut(index) {
             let Running { sequence, constraint, listener, .. } = running;
             let on_token = &mut |token: TokenEvent<'_>| listener(SequenceEvent::Token(token));
-            match sequence.plan(&self.tokenizer, borrow(constraint), may_guess, on_token) {
+            let planned =
+                contain(|| sequence.plan(&self.tokenizer, borrow(constraint), may_guess, on_token));
+            match planned {
                 Ok(None) => index += 1,
                 Ok(Some(end)) => self.leave(index, Ok(end)),
                 Err(error) => self.leave(index, Err(error)),
@@ -266,12 +314,12 @@ impl Batch {
         self.feeds.iter().any(|feed| !feed.is_empty())
     }
 
-    fn leave(&mut self, index: usize, end: Result<End, InferError>) {
-        let Running { sequence, mut constraint, mut listener, .. } = self.running.remove(index);
+    fn leave(&mut self, index: usize, how: Result<End, InferError>) {
+        let Running { sequence, mut constraint, listener, .. } = self.running.remove(index);
         self.feeds.remove(index);
-        let outcome = end.map(|end| sequence.finish(end, borrow(&mut constraint)));
-        drop(constraint);
-        listener(SequenceEvent::End(outcome));
+        let outcome =
+            how.and_then(|how| contain(|| Ok(sequence.finish(how, borrow(&mut constraint)))));
+        end(constraint, listener, outcome);
     }
 
     fn fail_all(&mut self, error: InferError) {

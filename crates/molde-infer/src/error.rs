@@ -332,6 +332,10 @@ pub enum InferError {
         /// What the step said.
         source: std::sync::Arc<InferError>,
     },
+    /// Code that worked for the sequence panicked: its constraint, its listener, or the step that
+    /// it shared.
+    #[error("a panic ended the sequence: this is a fault of the program, please report it")]
+    Panicked,
     /// The thread that runs the model has stopped.
     #[error("the thread that runs the model has stopped; start another scheduler")]
     Stopped,

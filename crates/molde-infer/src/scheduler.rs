@@ -119,6 +119,7 @@ impl Scheduler {
         let (sender, receiver) = channel();
         let listener = move |event: SequenceEvent<'_>| {
             let sent = match event {
+                SequenceEvent::Started => return,
                 SequenceEvent::Token(event) => Sent::Token(SentToken::new(&event)),
                 SequenceEvent::End(outcome) => Sent::End(outcome),
             };

@@ -14,7 +14,7 @@ use molde_infer::{
     Batch, BatchOptions, CancelHandle, End, Feed, GenerateRequest, Generation, InferError,
     LoadedModel, ModelOptions, Sampling, Scheduler, SequenceEvent, SequenceListener, generate,
 };
-use molde_vocab::{TokenConstraint, TokenId};
+use molde_vocab::{ConstraintError, TokenConstraint, TokenId, TokenMask};
 use support::{Random, tiny};
 use support_choices::Choices;
 
@@ -65,6 +65,7 @@ fn listener() -> (SequenceListener, Receiver<Heard>) {
     let (sender, receiver) = channel();
     let listener = move |event: SequenceEvent<'_>| {
         let heard = match event {
+            SequenceEvent::Started => Heard::Started,
             SequenceEvent::Token(token) => Heard::Token(token.index, token.token),
             SequenceEvent::End(outcome) => Heard::End(Box::new(outcome)),
         };
@@ -74,6 +75,7 @@ fn listener() -> (SequenceListener, Receiver<Heard>) {
 }
 
 enum Heard {
+    Started,
     Token(usize, TokenId),
     End(Box<Result<Generation, InferError>>),
 }
@@ -81,9 +83,12 @@ enum Heard {
 /// The outcome, after checking that the events told the same.
 fn outcome(receiver: &Receiver<Heard>) -> Result<Generation, InferError> {
     let mut tokens = Vec::new();
+    let mut has_started = false;
     let outcome = loop {
         match receiver.try_recv().unwrap() {
+            Heard::Started => assert!(!std::mem::replace(&mut has_started, true)),
             Heard::Token(index, token) => {
+                assert!(has_started);
                 assert_eq!(index, tokens.len());
                 tokens.push(token);
             }
@@ -235,14 +240,104 @@ fn a_cancelled_sequence_leaves_within_a_step_and_the_others_go_on() {
     cancel.cancel();
     waiting_cancel.cancel();
     batch.step();
+    assert!(matches!(outcome(&third), Err(InferError::Cancelled)), "it never began");
     let stopped = outcome(&first).unwrap();
     assert_eq!(stopped.end, End::Cancelled);
     assert!(!stopped.tokens.is_empty() && stopped.tokens.len() < 60);
     while !batch.is_empty() {
         batch.step();
     }
-    assert_eq!(outcome(&third).unwrap().end, End::Cancelled);
     assert_ne!(outcome(&second).unwrap().end, End::Cancelled);
+}
+
+/// Panics when it is asked for a mask for the `after`-th time.
+struct Panicking {
+    inner: Choices,
+    after: usize,
+}
+
+impl TokenConstraint for Panicking {
+    fn mask(&mut self) -> Result<&TokenMask, ConstraintError> {
+        assert!(self.after > 0, "a panic that the test wants");
+        self.after -= 1;
+        self.inner.mask()
+    }
+
+    fn mask_within(&mut self, remaining_tokens: usize) -> Result<&TokenMask, ConstraintError> {
+        self.inner.mask_within(remaining_tokens)
+    }
+
+    fn fits(&mut self, token: TokenId, remaining_tokens: usize) -> bool {
+        self.inner.fits(token, remaining_tokens)
+    }
+
+    fn completion_tokens(&mut self) -> usize {
+        self.inner.completion_tokens()
+    }
+
+    fn accept(&mut self, token: TokenId) -> Result<(), ConstraintError> {
+        self.inner.accept(token)
+    }
+
+    fn rollback(&mut self, tokens: usize) -> Result<(), ConstraintError> {
+        self.inner.rollback(tokens)
+    }
+
+    fn forced(&mut self) -> Option<TokenId> {
+        None
+    }
+
+    fn is_complete(&mut self) -> bool {
+        self.inner.is_complete()
+    }
+
+    fn is_finished(&mut self) -> bool {
+        self.inner.is_finished()
+    }
+
+    fn undecided(&self) -> u64 {
+        0
+    }
+}
+
+#[test]
+fn a_panic_ends_the_sequence_that_it_comes_from_and_no_other() {
+    let mut batch = batch(8);
+    let mut good = Vec::new();
+    let mut bad = Vec::new();
+    for seed in 0..6 {
+        let (request, constraint) = work(seed);
+        let (listener, receiver) = listener();
+        batch.add(request, boxed(constraint), listener);
+        good.push(receiver);
+        let (mut request, _) = work(seed);
+        request.speculate = false;
+        let texts = ["[1, 2, 3, 4, 5]", "[1, 2, 3, 4, 6]"]
+            .map(|text| model().tokenizer.encode_text(text).unwrap());
+        let inner = Choices::new(model().tokenizer.vocabulary(), texts.to_vec());
+        let constraint = Panicking { inner, after: seed as usize };
+        let (listener, receiver) = self::listener();
+        batch.add(request, Some(Box::new(constraint)), listener);
+        bad.push(receiver);
+    }
+    // One whose listener panics.
+    let (sender, heard) = channel();
+    let listener: SequenceListener = Box::new(move |event| match event {
+        SequenceEvent::Token(_) => panic!("another panic that the test wants"),
+        SequenceEvent::End(outcome) => sender.send(outcome).unwrap(),
+        SequenceEvent::Started => {}
+    });
+    batch.add(work(0).0, None, listener);
+    while !batch.is_empty() {
+        batch.step();
+    }
+    for (seed, receiver) in good.iter().enumerate() {
+        assert_eq!(outcome(receiver).unwrap().tokens, alone(seed as u64).tokens, "seed {seed}");
+    }
+    for receiver in &bad {
+        assert!(matches!(outcome(receiver), Err(InferError::Panicked)));
+    }
+    assert!(matches!(heard.recv().unwrap(), Err(InferError::Panicked)));
 }
 
 #[test]
