@@ -60,6 +60,8 @@ pub struct Calls<A> {
     /// Calls that are complete.
     done: usize,
     accepted: Vec<TokenId>,
+    /// How many tokens were accepted before the value that is being written.
+    value_begins: usize,
     /// Of calls that are complete.
     undecided: u64,
     /// Every token with a text, and the marker.
@@ -102,6 +104,7 @@ impl<A: ByteAutomaton + Send> Calls<A> {
             stage,
             done: 0,
             accepted: Vec::new(),
+            value_begins: 0,
             undecided: 0,
             text_tokens: None,
         }
@@ -254,6 +257,8 @@ impl<A: ByteAutomaton + Send> Calls<A> {
     fn begin_value(&mut self) {
         self.undecided += self.value.undecided();
         self.value.reset();
+        // The token that leads there is not counted yet.
+        self.value_begins = self.accepted.len() + 1;
         self.stage = Stage::Value;
     }
 
@@ -262,6 +267,10 @@ impl<A: ByteAutomaton + Send> Calls<A> {
         if self.vocabulary.is_end_of_turn(token) {
             if !self.is_complete() {
                 return Err(refused);
+            }
+            if let (Stage::Content, Content::Constrained(content)) = (self.stage, &mut self.content)
+            {
+                content.accept(token)?;
             }
             self.stage = Stage::Ended;
             return Ok(());
@@ -366,7 +375,8 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Calls<A> {
         Ok(())
     }
 
-    /// Linear in the tokens that stay: they are read again.
+    /// Linear in the tokens that stay, which are read again, unless all that are taken back are of
+    /// the text or of the value that is being written.
     fn rollback(&mut self, tokens: usize) -> Result<(), ConstraintError> {
         let accepted = self.accepted.len();
         let Some(kept) = accepted.checked_sub(tokens) else {
@@ -382,6 +392,14 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Calls<A> {
                 self.stage = Stage::Content;
                 return content.rollback(tokens);
             }
+        }
+        if self.stage == Stage::Content {
+            self.accepted.truncate(kept);
+            return Ok(());
+        }
+        if self.stage == Stage::Value && kept >= self.value_begins {
+            self.accepted.truncate(kept);
+            return self.value.rollback(tokens);
         }
         let again: Vec<TokenId> = self.accepted[..kept].to_vec();
         self.undecided += self.value.undecided();
