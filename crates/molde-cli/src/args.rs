@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -230,6 +231,9 @@ pub(crate) struct Serve {
     /// Log prompts
     #[arg(long)]
     pub(crate) log_content: bool,
+    /// Answers that are written at the same time
+    #[arg(long, value_name = "N", default_value = "16")]
+    pub(crate) parallel: NonZeroUsize,
     /// Requests that may wait for the model
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
     pub(crate) queue: usize,

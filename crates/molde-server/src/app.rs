@@ -66,8 +66,7 @@ impl App {
         });
         let vocabulary = Arc::clone(tokenizer.vocabulary());
         molde_constraint::prepare(&vocabulary, molde::Escapes::Needed);
-        let generator = LocalGenerator::start(loaded, limits.queue, limits.prompt_caches)
-            .map_err(|source| ServerError::Io { address: None, source })?;
+        let generator = LocalGenerator::start(loaded, limits)?;
         Ok(Self {
             generator: Arc::new(generator),
             template,

@@ -1,5 +1,6 @@
 //! What a server is told when it starts.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 /// The settings of a server.
@@ -70,6 +71,8 @@ pub struct Limits {
     pub messages: usize,
     /// Calls of tools in one answer. Default: 16.
     pub calls: usize,
+    /// Answers that are written at the same time; more wait. Default: 16.
+    pub sequences: NonZeroUsize,
     /// Sequences that wait for the model; one more is a 429, or 529. Default: 64.
     pub queue: usize,
     /// Requests that are read and compiled at the same time. Default: 2.
@@ -98,8 +101,8 @@ pub struct Limits {
     pub compiled_forms: usize,
     /// Bytes of masks and tables that are kept between requests. Default: 256 MiB.
     pub mask_bytes: usize,
-    /// Caches of prompts that are kept. Default: 4.
-    pub prompt_caches: usize,
+    /// Bytes of what was read of prompts, kept for others that begin alike. Default: 256 MiB.
+    pub prompt_cache_bytes: usize,
 }
 
 impl Default for Limits {
@@ -111,6 +114,7 @@ impl Default for Limits {
             choices: 8,
             messages: 4096,
             calls: 16,
+            sequences: NonZeroUsize::new(16).expect("16 is not zero"),
             queue: 64,
             preparing: 2,
             default_max_tokens: 1024,
@@ -123,7 +127,7 @@ impl Default for Limits {
             stored_responses: (256, 64 << 20),
             compiled_forms: 256,
             mask_bytes: 256 << 20,
-            prompt_caches: 4,
+            prompt_cache_bytes: 256 << 20,
         }
     }
 }

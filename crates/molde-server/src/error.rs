@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 
+use molde_infer::InferError;
+
 /// The error of [`Server`](crate::Server).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -38,6 +40,9 @@ pub enum ServerError {
         /// What was given.
         origin: String,
     },
+    /// The model cannot be run.
+    #[error(transparent)]
+    Infer(#[from] InferError),
     /// The operating system does not give what is needed.
     #[error("the server on {address:?} cannot go on: {source}")]
     Io {

@@ -1,9 +1,10 @@
 //! Compiled forms and the matchers that serve them, kept between requests.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use molde::{Contract, RawJson};
+use molde::{Contract, RawJson, close_objects};
 use molde_constraint::{
     CallMarkers, Calls, Choices, Content, Matcher, MatcherOptions, PatternConstraint,
     SchemaConstraint, Segmentation,
@@ -69,42 +70,57 @@ impl Forms {
         (self.hits.load(Relaxed), self.misses.load(Relaxed))
     }
 
-    /// The form of a schema; `what` names it in an error.
-    pub(crate) fn schema(&self, text: &str, what: &str) -> Result<Arc<CompiledForm>, Fault> {
-        self.find(text, || {
-            CompiledSchema::compile(text, &options()).map_err(|error| Fault::schema(what, &error))
+    /// The form of a schema; `what` names it in an error. Unless it is `open`, its objects are
+    /// closed to members that they do not declare: nobody asked for them.
+    pub(crate) fn schema(
+        &self,
+        text: &str,
+        what: &str,
+        open: bool,
+    ) -> Result<Arc<CompiledForm>, Fault> {
+        self.find(&key_of(text, open), || {
+            CompiledSchema::compile(&closed_unless(open, text), &options())
+                .map_err(|error| Fault::schema(what, &error))
         })
     }
 
     /// The form of any JSON object.
     pub(crate) fn any_object(&self) -> Result<Arc<CompiledForm>, Fault> {
-        self.schema(r#"{"type": "object"}"#, "any object")
+        self.schema(r#"{"type": "object"}"#, "any object", true)
     }
 
     /// The form of a call of one of `tools`: `{"name": …, "arguments": {…}}`.
-    pub(crate) fn call(&self, tools: &[&Tool]) -> Result<Arc<CompiledForm>, Fault> {
-        let mut registry = Registry::new();
-        let mut branches = Vec::new();
-        for (index, tool) in tools.iter().enumerate() {
-            // Alone first, so that places in an error are places in the tool's own schema.
-            let what = format!("the schema of tool \"{}\"", tool.name);
-            self.schema(&tool.parameters, &what)?;
-            let uri = format!("{TOOL_BASE}{index}");
-            registry.insert(&uri, tool.parameters.as_str());
-            let arguments = format!(r#"{{"type": "object", "$ref": "{uri}"}}"#);
-            CompiledSchema::compile_with(&arguments, &registry, &options()).map_err(|error| {
-                let what = format!("{what}, of which arguments are objects,");
-                Fault::schema(&what, &error)
-            })?;
-            let name = serde_json::Value::from(tool.name.as_str());
-            branches.push(format!(
-                r#"{{"type": "object", "properties": {{"name": {{"const": {name}}}, "arguments": {arguments}}}, "required": ["name", "arguments"], "additionalProperties": false}}"#
-            ));
-        }
+    pub(crate) fn call(&self, tools: &[&Tool], open: bool) -> Result<Arc<CompiledForm>, Fault> {
+        let arguments =
+            |index: usize| format!(r#"{{"type": "object", "$ref": "{TOOL_BASE}{index}"}}"#);
+        let branches: Vec<String> = tools
+            .iter()
+            .enumerate()
+            .map(|(index, tool)| {
+                let name = serde_json::Value::from(tool.name.as_str());
+                let arguments = arguments(index);
+                format!(
+                    r#"{{"type": "object", "properties": {{"name": {{"const": {name}}}, "arguments": {arguments}}}, "required": ["name", "arguments"], "additionalProperties": false}}"#
+                )
+            })
+            .collect();
         let text = format!(r#"{{"anyOf": [{}]}}"#, branches.join(", "));
         let parameters: Vec<&str> = tools.iter().map(|tool| tool.parameters.as_str()).collect();
-        let key = format!("{text}\n{}", parameters.join("\n"));
+        let key = key_of(&format!("{text}\n{}", parameters.join("\n")), open);
         self.find(&key, || {
+            let mut registry = Registry::new();
+            for (index, tool) in tools.iter().enumerate() {
+                // Alone first, so that places in an error are places in the tool's own schema.
+                let what = format!("the schema of tool \"{}\"", tool.name);
+                self.schema(&tool.parameters, &what, open)?;
+                let parameters = closed_unless(open, &tool.parameters);
+                registry.insert(&format!("{TOOL_BASE}{index}"), &*parameters);
+                CompiledSchema::compile_with(&arguments(index), &registry, &options()).map_err(
+                    |error| {
+                        Fault::schema(&format!("{what}, of which arguments are objects,"), &error)
+                    },
+                )?;
+            }
             CompiledSchema::compile_with(&text, &registry, &options())
                 .map_err(|error| Fault::schema("the choice of tools", &error))
         })
@@ -200,6 +216,15 @@ impl Forms {
     }
 }
 
+/// What a form is known by: no schema begins as an open one's key does.
+fn key_of(text: &str, open: bool) -> String {
+    if open { format!("open {text}") } else { text.to_owned() }
+}
+
+fn closed_unless(open: bool, text: &str) -> Cow<'_, str> {
+    if open { Cow::Borrowed(text) } else { Cow::Owned(close_objects(text).text) }
+}
+
 fn options() -> molde::CompileOptions {
     Contract::<RawJson>::default_options()
 }
@@ -218,6 +243,8 @@ pub(crate) struct Held {
     form: Arc<CompiledForm>,
     idle: Arc<Idle>,
     prefilled: bool,
+    /// Whether all work on it has come to its end: what a panic interrupts may be half changed.
+    is_whole: bool,
 }
 
 #[derive(Debug)]
@@ -229,21 +256,23 @@ enum Inner {
 impl Held {
     fn new(inner: Inner, form: &Arc<CompiledForm>, idle: &Arc<Idle>, prefilled: bool) -> Self {
         let (form, idle) = (Arc::clone(form), Arc::clone(idle));
-        Self { inner: Some(inner), form, idle, prefilled }
+        Self { inner: Some(inner), form, idle, prefilled, is_whole: true }
     }
 
-    fn constraint(&mut self) -> &mut dyn TokenConstraint {
-        match self.inner.as_mut().expect("only dropping takes it") {
+    fn work<'h, T>(&'h mut self, work: impl FnOnce(&'h mut dyn TokenConstraint) -> T) -> T {
+        self.is_whole = false;
+        let result = work(match self.inner.as_mut().expect("only dropping takes it") {
             Inner::Schema(matcher) => &mut **matcher,
             Inner::Calls(calls) => &mut **calls,
-        }
+        });
+        self.is_whole = true;
+        result
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // What a panic interrupted may be half changed.
-        if std::thread::panicking() || self.prefilled {
+        if !self.is_whole || self.prefilled {
             return;
         }
         let mut matcher = match self.inner.take() {
@@ -267,39 +296,39 @@ impl Drop for Held {
 
 impl TokenConstraint for Held {
     fn mask(&mut self) -> Result<&TokenMask, ConstraintError> {
-        self.constraint().mask()
+        self.work(|constraint| constraint.mask())
     }
 
     fn mask_within(&mut self, remaining_tokens: usize) -> Result<&TokenMask, ConstraintError> {
-        self.constraint().mask_within(remaining_tokens)
+        self.work(|constraint| constraint.mask_within(remaining_tokens))
     }
 
     fn fits(&mut self, token: TokenId, remaining_tokens: usize) -> bool {
-        self.constraint().fits(token, remaining_tokens)
+        self.work(|constraint| constraint.fits(token, remaining_tokens))
     }
 
     fn completion_tokens(&mut self) -> usize {
-        self.constraint().completion_tokens()
+        self.work(|constraint| constraint.completion_tokens())
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), ConstraintError> {
-        self.constraint().accept(token)
+        self.work(|constraint| constraint.accept(token))
     }
 
     fn rollback(&mut self, tokens: usize) -> Result<(), ConstraintError> {
-        self.constraint().rollback(tokens)
+        self.work(|constraint| constraint.rollback(tokens))
     }
 
     fn forced(&mut self) -> Option<TokenId> {
-        self.constraint().forced()
+        self.work(|constraint| constraint.forced())
     }
 
     fn is_complete(&mut self) -> bool {
-        self.constraint().is_complete()
+        self.work(|constraint| constraint.is_complete())
     }
 
     fn is_finished(&mut self) -> bool {
-        self.constraint().is_finished()
+        self.work(|constraint| constraint.is_finished())
     }
 
     fn undecided(&self) -> u64 {

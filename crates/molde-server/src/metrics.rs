@@ -101,6 +101,8 @@ impl Metrics {
         let (hits, misses) = app.forms.hits_and_misses();
         let queue_length = app.generator.waiting() as u64;
         metric("molde_queue_length", "gauge", "Sequences that wait for the model.", queue_length);
+        let running = app.generator.running() as u64;
+        metric("molde_running_sequences", "gauge", "Sequences that are being written.", running);
         for (name, help, value) in [
             ("molde_prompt_tokens_total", "Tokens of prompts.", &self.prompt_tokens),
             (

@@ -53,7 +53,11 @@ pub(crate) fn prepare(app: &App, request: &Request) -> Result<Prepared, Fault> {
         Form::JsonObject => Some(app.forms.any_object()?),
         Form::Schema { text, field } => {
             check_schema(app, text, "the schema").map_err(|fault| fault.at(*field))?;
-            Some(app.forms.schema(text, "the schema").map_err(|fault| fault.at(*field))?)
+            Some(
+                app.forms
+                    .schema(text, "the schema", request.extension.open_objects)
+                    .map_err(|fault| fault.at(*field))?,
+            )
         }
     };
     let offered = offered(request)?;
@@ -64,7 +68,10 @@ pub(crate) fn prepare(app: &App, request: &Request) -> Result<Prepared, Fault> {
             check_schema(app, &tool.parameters, &format!("the schema of tool \"{}\"", tool.name))
                 .map_err(|fault| fault.at("tools"))?;
         }
-        let form = app.forms.call(&offered).map_err(|fault| fault.at("tools"))?;
+        let form = app
+            .forms
+            .call(&offered, request.extension.open_objects)
+            .map_err(|fault| fault.at("tools"))?;
         let markers = app.markers.clone().ok_or_else(|| {
             Fault::invalid("the model was not made for tools: its vocabulary has no <tool_call>")
                 .at("tools")

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use molde::{CompletedField, FieldScanner};
-use molde_infer::{CancelHandle, End, Generation, TokenEvent, Tokenizer};
+use molde_infer::{CancelHandle, End, Generation, InferError, TokenEvent, Tokenizer};
 use molde_vocab::TokenId;
 
 use crate::answer::{Delta, FieldReport, Finish, Piece, Reason, TokenScore};
 use crate::fault::{Fault, Kind};
-use crate::generator::GenerateError;
 
 /// What a reader is told of the request.
 #[derive(Debug, Clone)]
@@ -225,7 +224,7 @@ impl Reader {
     /// The last deltas of the sequence.
     pub(crate) fn finish(
         &mut self,
-        outcome: Result<Generation, GenerateError>,
+        outcome: Result<Generation, InferError>,
         deltas: &mut Vec<Delta>,
     ) {
         let generation = match outcome {
@@ -301,17 +300,12 @@ impl Reader {
     }
 }
 
-fn fault_of(error: GenerateError) -> Fault {
+fn fault_of(error: InferError) -> Fault {
     match error {
-        GenerateError::Infer(molde_infer::InferError::Cancelled) => {
+        InferError::Cancelled => {
             Fault::new(Kind::Draining, "the server stopped before the answer was whole")
         }
-        GenerateError::Infer(error) => error.into(),
-        GenerateError::Stopped => Fault::new(Kind::Draining, "the server is stopping"),
-        GenerateError::Panic => {
-            tracing::error!("a panic ended a sequence");
-            Fault::internal()
-        }
+        error => error.into(),
     }
 }
 

@@ -99,6 +99,8 @@ pub(crate) struct Extension {
     pub(crate) close: bool,
     /// Report confidence and mask statistics with the answer.
     pub(crate) report: bool,
+    /// Let objects that declare members have others too, where the schema does not say.
+    pub(crate) open_objects: bool,
     /// Tell the model the form of the answer. Default: the server's.
     pub(crate) show_schema: Option<bool>,
     /// Read bounds back from descriptions. Default: the server's.

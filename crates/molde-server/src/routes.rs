@@ -104,8 +104,9 @@ async fn playground() -> Response {
 
 async fn health(State(app): Shared) -> Response {
     let status = if app.is_draining() { "stopping" } else { "ok" };
-    Json(json!({"status": status, "model": app.config.model_id, "queue": app.generator.waiting()}))
-        .into_response()
+    Json(json!({"status": status, "model": app.config.model_id, "queue": app.generator.waiting(),
+        "running": app.generator.running()}))
+    .into_response()
 }
 
 async fn metrics(State(app): Shared) -> Response {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use molde_infer::{CancelHandle, GenerateRequest, Interrupt};
+use molde_infer::{CancelHandle, GenerateRequest, Interrupt, SequenceEvent};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::answer::{Answer, Delta};
 use crate::app::App;
 use crate::fault::{Fault, Kind};
-use crate::generator::{Job, QueueFull, SequenceEvent};
+use crate::generator::{Job, QueueFull};
 use crate::prepare::Prepared;
 use crate::reader::Reader;
 
@@ -41,6 +41,9 @@ impl Run {
                 interrupt: Interrupt { cancel: Some(cancel.clone()), deadline: Some(deadline) },
                 sampling,
                 scores: prepared.scores,
+                // The next message of a conversation begins with this one, and what was read
+                // for one document is the beginning for all that share its instructions.
+                shared_prefix_tokens: prepared.prompt.len(),
                 ..GenerateRequest::new(prepared.prompt.clone(), prepared.max_tokens)
             };
             let tokenizer = Arc::clone(&app.tokenizer);

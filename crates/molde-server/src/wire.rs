@@ -232,7 +232,7 @@ pub(crate) fn extension_json(answer: &Answer, finish: &Finish, report: bool) -> 
 }
 
 /// Every scored token with its rivals, allowed or not: what the playground shows.
-fn tokens_json(scores: &[TokenScore]) -> Vec<Value> {
+pub(crate) fn tokens_json(scores: &[TokenScore]) -> Vec<Value> {
     scores
         .iter()
         .map(|score| {

@@ -4,6 +4,7 @@
 mod support;
 
 use std::io::Write as _;
+use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use molde_infer::tiny::TinyModel;
@@ -357,7 +358,10 @@ fn has_started(server: &Running) -> bool {
 fn the_queue_is_bounded_and_a_client_that_leaves_frees_its_place() {
     let model =
         TinyModel { layers: 12, hidden_size: 256, intermediate_size: 512, ..TinyModel::default() };
-    let server = start_model(&model, |config| config.limits.queue = 1);
+    let server = start_model(&model, |config| {
+        config.limits.sequences = NonZeroUsize::MIN;
+        config.limits.queue = 1;
+    });
     let slow = json!({"model": "tiny", "messages": [{"role": "user", "content": "a"}],
         "max_tokens": 3500, "temperature": 1.5, "guided_json": {"type": "string", "minLength": 3000, "maxLength": 3000}});
     let send = |stream: &mut std::net::TcpStream| {
@@ -394,6 +398,28 @@ fn the_queue_is_bounded_and_a_client_that_leaves_frees_its_place() {
 }
 
 #[test]
+fn a_short_answer_does_not_wait_for_the_long_ones() {
+    let server = start(|_| ());
+    let mut long = Vec::new();
+    for seed in 0..3 {
+        let body = json!({"model": "tiny", "messages": [{"role": "user", "content": "a"}], "seed": seed,
+            "max_tokens": 3500, "temperature": 1.5, "guided_json": {"type": "string", "minLength": 3000, "maxLength": 3000}})
+        .to_string();
+        let mut stream = server.connect();
+        write!(stream, "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        long.push(stream);
+    }
+    let running = |expected: u64| {
+        wait_until("the answers", || server.get("/health").ok()["running"] == expected);
+    };
+    running(3);
+    assert_eq!(server.post("/v1/chat/completions", &chat()).status, 200);
+    assert_eq!(server.get("/health").ok()["running"], 3, "they go on");
+    drop(long);
+    running(0);
+}
+
+#[test]
 fn a_server_that_stops_answers_what_is_running_and_then_ends() {
     let mut server = start(|config| config.limits.drain = Duration::from_secs(20));
     let body = with(with(chat(), "max_tokens", json!(300)), "guided_regex", json!("[a-z ]{250}"))
@@ -408,7 +434,7 @@ fn a_server_that_stops_answers_what_is_running_and_then_ends() {
     wait_until("the request", || has_started(&server));
     server.stop();
     let reply = read_reply(stream);
-    assert_eq!(reply.ok()["choices"][0]["message"]["content"].as_str().unwrap().len(), 252);
+    assert_eq!(reply.ok()["choices"][0]["message"]["content"].as_str().unwrap().len(), 250);
 }
 
 #[test]

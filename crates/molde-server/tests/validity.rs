@@ -1,36 +1,18 @@
 //! Untrained weights and a high temperature: whatever the model would like to write, what is sent
 //! is an instance of the schema as it was sent, in every dialect.
-#![allow(clippy::unwrap_used, reason = "a test that fails panics")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that fails panics")]
 
 mod support;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use support::{Reply, Running, start};
 
+/// Forty schemas, one a line: each keyword that bounds something is in one of them.
 fn schemas() -> Vec<Value> {
-    let forecast = json!({"type": "object", "additionalProperties": false,
-        "required": ["trimestre", "bajo"], "properties": {
-            "trimestre": {"anyOf": [{"type": "integer", "minimum": 1, "maximum": 4}, {"type": "null"}]},
-            "bajo": {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "null"}]}}});
-    vec![
-        forecast,
-        json!({"type": "object", "properties": {"a": {"type": "array", "maxItems": 3, "uniqueItems": true,
-            "items": {"enum": ["x", "y", 3, null]}}}, "required": ["a"], "additionalProperties": false}),
-        json!({"type": "object", "$defs": {"Line": {"type": "object", "properties": {
-            "name": {"type": "string", "minLength": 1, "maxLength": 8}, "count": {"type": "integer", "minimum": 1}},
-            "required": ["name", "count"], "additionalProperties": false}},
-            "properties": {"lines": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"$ref": "#/$defs/Line"}}},
-            "required": ["lines"], "additionalProperties": false}),
-        json!({"type": "object", "properties": {"id": {"type": "string", "pattern": "^[A-Z]{3}-\\d{4}$"},
-            "when": {"type": "string", "format": "date"}}, "required": ["id", "when"], "additionalProperties": false}),
-        json!({"type": "object", "oneOf": [
-            {"properties": {"kind": {"const": "in"}, "sum": {"type": "number", "multipleOf": 0.01}},
-             "required": ["kind", "sum"], "additionalProperties": false},
-            {"properties": {"kind": {"const": "out"}, "why": {"type": ["string", "null"], "maxLength": 5}},
-             "required": ["kind", "why"], "additionalProperties": false}]}),
-        json!({"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "boolean"}},
-            "dependentRequired": {"a": ["b"], "b": ["a"]}, "additionalProperties": false}),
-    ]
+    let lines = include_str!("data/schemas.jsonl").lines();
+    lines.map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn assert_valid(schema: &Value, text: &str) {
@@ -39,6 +21,9 @@ fn assert_valid(schema: &Value, text: &str) {
     let validator = options.build(schema).unwrap();
     assert!(validator.is_valid(&value), "{text} under {schema}");
 }
+
+/// Requests at the same time.
+const CLIENTS: usize = 4;
 
 /// What one endpoint is asked, and where its JSON text is.
 type Endpoint = (&'static str, fn(&Value, u64) -> Value, fn(&Reply) -> String);
@@ -154,27 +139,48 @@ fn endpoints() -> Vec<Endpoint> {
     ]
 }
 
+/// Arguments of a call are objects.
+fn is_refused(endpoint: usize, schema: &Value) -> bool {
+    let is_call = matches!(endpoint, 2 | 6);
+    is_call && schema["type"] != "object"
+}
+
+/// Asks every endpoint for every schema, several at a time; the number of answers.
 fn check(server: &Running, seeds: u64) -> usize {
-    let mut requests = 0;
-    for schema in schemas() {
-        for (path, body, text) in endpoints() {
+    let (schemas, endpoints) = (schemas(), endpoints());
+    let works: Vec<(usize, usize)> =
+        (0..schemas.len()).flat_map(|s| (0..endpoints.len()).map(move |e| (s, e))).collect();
+    let (next, answers) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        while let Some(&(schema, endpoint)) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let (schema, (path, body, text)) = (&schemas[schema], endpoints[endpoint]);
             for seed in 0..seeds {
-                let reply = server.post(path, &body(&schema, seed));
-                assert_valid(&schema, &text(&reply));
-                requests += 1;
+                let reply = server.post(path, &body(schema, seed));
+                if is_refused(endpoint, schema) {
+                    assert_eq!(reply.status, 400, "{}", reply.body);
+                    continue;
+                }
+                assert_valid(schema, &text(&reply));
+                answers.fetch_add(1, Ordering::Relaxed);
             }
         }
-    }
-    requests
+    };
+    std::thread::scope(|scope| {
+        (0..CLIENTS).for_each(|_| drop(scope.spawn(work)));
+    });
+    answers.into_inner()
 }
 
 #[test]
 fn every_answer_of_untrained_weights_is_an_instance_of_its_schema() {
     let server = start(|_| ());
     // The number of requests can be raised from outside, for a longer run.
-    let seeds = std::env::var("MOLDE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3);
-    let requests = check(&server, seeds);
-    assert_eq!(requests as u64, 6 * 9 * seeds);
+    let seeds = std::env::var("MOLDE_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
+    let answers = check(&server, seeds);
+    println!("{answers} answers are valid");
+    assert_eq!(schemas().len(), 40);
+    let refused = schemas().iter().filter(|schema| schema["type"] != "object").count() * 2;
+    assert_eq!(answers as u64, (40 * 9 - refused as u64) * seeds);
 }
 
 #[test]
@@ -220,5 +226,25 @@ fn a_choice_and_a_pattern_are_held_to() {
         assert!(right.len() == 2 && right.chars().all(|c| c.is_ascii_digit()), "{text}");
         let object = ask("response_format", json!({"type": "json_object"}));
         assert!(serde_json::from_str::<Value>(&object).unwrap().is_object(), "{object}");
+    }
+}
+
+#[test]
+fn objects_are_closed_to_members_that_nobody_asked_for_unless_they_are_to_be_open() {
+    let server = start(|_| ());
+    let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
+    let keys = |endpoint: usize, seed: u64, open: bool| {
+        let (path, body, text) = endpoints()[endpoint];
+        let mut body = body(&schema, seed);
+        body["molde"] = json!({"open_objects": open});
+        let value: Value = serde_json::from_str(&text(&server.post(path, &body))).unwrap();
+        value.as_object().unwrap().keys().cloned().collect::<Vec<_>>()
+    };
+    // Text, and the arguments of a call.
+    for endpoint in [0, 2] {
+        let closed: Vec<_> = (0..8).flat_map(|seed| keys(endpoint, seed, false)).collect();
+        assert!(closed.iter().all(|key| key == "a"), "{closed:?}");
+        let open: Vec<_> = (0..8).flat_map(|seed| keys(endpoint, seed, true)).collect();
+        assert!(open.iter().any(|key| key != "a"), "{open:?}");
     }
 }

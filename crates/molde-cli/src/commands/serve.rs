@@ -41,6 +41,7 @@ pub(crate) fn run(args: &Serve, interrupts: &Interrupts) -> Result<Exit, Failure
         recover_bounds: !args.no_recover_bounds,
         log_content: args.log_content,
         limits: Limits {
+            sequences: args.parallel,
             queue: args.queue,
             default_max_tokens: args.max_tokens,
             request: args.deadline,

@@ -10,7 +10,7 @@ use crate::answer::{Answer, Delta};
 use crate::app::App;
 use crate::fault::{Dialect, Fault};
 use crate::stream::{SSE_COMMENT, Script, sse};
-use crate::wire::extension_json;
+use crate::wire::{extension_json, tokens_json};
 
 pub(super) struct ChatScript {
     app: Arc<App>,
@@ -67,6 +67,9 @@ impl Script for ChatScript {
                     choices[0]["logprobs"] = logprobs_json(tokens, top);
                 } else if text.is_empty() {
                     return;
+                }
+                if self.head.report && !tokens.is_empty() {
+                    choices[0]["molde"] = json!({"tokens": tokens_json(tokens)});
                 }
                 sse(None, &self.chunk(&choices), out);
             }
