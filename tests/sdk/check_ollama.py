@@ -6,7 +6,7 @@ import ollama
 from checks import TEXT, Factura, Prevision, run
 
 URL, MODEL = sys.argv[1:3]
-client = ollama.Client(host=URL, timeout=300)
+client = ollama.Client(host=URL, timeout=300, headers={"Authorization": "Bearer local"})
 messages = [{"role": "user", "content": TEXT}]
 tool = {"type": "function", "function": {"name": "guardar", "description": "Guarda", "parameters": Prevision.model_json_schema()}}
 

@@ -1,9 +1,11 @@
-"""Sends every captured request of the SDKs to a running server: check_wire.py URL FOLDER.
+"""Sends every captured request of the SDKs to a running server: check_wire.py URL FOLDER KEY.
 
-The server must answer to the model names of the captures (--alias). Each answer must have the
-dialect's form and, where a schema was sent, be an instance of it.
+The server must have the API key KEY and answer to the model names of the captures (--alias). Each
+answer must have the dialect's form and, where a schema was sent, be an instance of it. Captures of
+errors that a request alone can bring about must get that error.
 """
 
+import concurrent.futures
 import http.client
 import json
 import pathlib
@@ -12,7 +14,7 @@ import urllib.parse
 
 import jsonschema
 
-URL, FOLDER = sys.argv[1:3]
+URL, FOLDER, KEY = sys.argv[1:4]
 place = urllib.parse.urlsplit(URL)
 counts = {}
 failures = []
@@ -20,8 +22,8 @@ failures = []
 
 def send(method, path, headers, body):
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=300)
-    kept = {k: v for k, v in headers.items() if k.lower() not in ("host", "content-length", "accept-encoding", "connection")}
-    data = None if body is None else json.dumps(body).encode()
+    kept = {k: v for k, v in headers.items() if k.lower() not in ("content-length", "accept-encoding", "connection")}
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     connection.request(method, path, body=data, headers=kept)
     response = connection.getresponse()
     return response.status, dict(response.getheaders()), response.read().decode()
@@ -106,9 +108,56 @@ def tool_schemas(body):
     return found
 
 
+def with_key(headers, key):
+    """The headers of a capture, for this server."""
+    kept = {k: v for k, v in headers.items() if k.lower() not in ("host", "authorization", "x-api-key")}
+    return {**kept, "Host": place.netloc, "Authorization": "Bearer " + key}
+
+
+def provoked(kind, headers, body):
+    """Headers and body that bring an error about; None where a request alone cannot."""
+    unknown = {"type": "object", "properties": {"a": {"type": "string", "pattern": "(a)\\1"}}}
+    if kind == "401":
+        return with_key(headers, KEY + "x"), body
+    if kind == "403":
+        return {**headers, "Host": "evil.example"}, body
+    if kind == "413":
+        return headers, json.dumps({**body, "messages": [{"role": "user", "content": "a" * (5 << 20)}]}).encode()
+    if kind in ("400_context", "400_prompt_too_long"):
+        return headers, {**body, "messages": [{"role": "user", "content": "uno dos tres " * 20000}]}
+    if kind in ("400", "400_schema"):
+        field = {"output_config": {"format": {"type": "json_schema", "schema": unknown}}} if "max_tokens" in body else {"format": unknown}
+        if kind == "400_schema":
+            field = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": unknown}}}
+        return headers, {**body, **field}
+    return (headers, body) if kind in ("404", "404_model") else None
+
+
+def check_error(name, kind, request):
+    """Whether the capture was of an error that could be provoked."""
+    found = provoked(kind, with_key(request["headers"], KEY), request["body"])
+    if found is None:
+        return False
+    status, headers, text = send(request["method"], request["path"], *found)
+    expected = json.loads((pathlib.Path(FOLDER) / f"{name}.response.json").read_text())["response"]
+    assert status == expected["status"], (status, text[:300])
+    body, form = json.loads(text), expected["body"]
+    assert set(form) <= set(body), (body, form)
+    if isinstance(form["error"], dict):
+        assert set(form["error"]) == set(body["error"]), body
+        if "request_id" in form:
+            assert body["error"]["type"] == form["error"]["type"] and body["request_id"] == headers["request-id"], body
+        if form["error"].get("code"):
+            assert body["error"]["code"] == form["error"]["code"], body
+    counts["provoked"] = counts.get("provoked", 0) + 1
+    return True
+
+
 def check(name, request):
+    if "_error_" in name and check_error(name, name.split("_error_")[1], request):
+        return
     path, body = request["path"], request["body"]
-    status, headers, text = send(request["method"], path, request["headers"], body)
+    status, headers, text = send(request["method"], path, with_key(request["headers"], KEY), body)
     counts[status] = counts.get(status, 0) + 1
     if path.startswith("/v1/responses/"):
         assert status == 404, (status, text)
@@ -136,15 +185,19 @@ def check(name, request):
         valid(tools[tool], arguments)
 
 
-for file in sorted(pathlib.Path(FOLDER).glob("*.request.json")):
+def check_file(file):
     requests = json.loads(file.read_text())["request"]
     for request in requests if isinstance(requests, list) else [requests]:
         if not request:
             continue
         try:
-            check(file.name, request)
+            check(file.name.removesuffix(".request.json"), request)
         except Exception as error:
             failures.append(file.name)
             print("FAILED", file.name, type(error).__name__, str(error)[:300], flush=True)
+
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    # A list, so that what nobody expected is raised.
+    list(pool.map(check_file, sorted(pathlib.Path(FOLDER).glob("*.request.json"))))
 print(counts, len(failures), "failed")
 sys.exit(1 if failures else 0)

@@ -27,7 +27,7 @@ HOST = f"localhost:{place.port}"
 
 def post(path, body, read=True):
     connection = http.client.HTTPConnection(place.hostname, place.port, timeout=120)
-    connection.request("POST", path, body=body if isinstance(body, (str, bytes)) else json.dumps(body), headers={"Host": HOST, "Content-Type": "application/json"})
+    connection.request("POST", path, body=body if isinstance(body, (str, bytes)) else json.dumps(body), headers={"Host": HOST, "Content-Type": "application/json", "Authorization": "Bearer local"})
     response = connection.getresponse()
     return (response, connection) if not read else (response.status, response.read().decode())
 

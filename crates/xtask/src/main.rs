@@ -1,9 +1,13 @@
 //! `cargo xtask check`: everything CI runs, in the order in which it fails fastest.
 //!
 //! Needs Rust and Python 3.11 or newer. Everything else is fetched: crates, the Python packages of
-//! `tests/reference/requirements-ci.txt` (into `target/check-venv`), and the weights of one model
-//! (by `molde pull`, into the usual cache).
+//! `tests/reference/requirements-ci.txt` and `tests/sdk/requirements-*.txt` (into `target/`), the
+//! npm packages of `tests/sdk/package.json`, and the weights of one model (by `molde pull`, into the
+//! usual cache). Without those of `tests/sdk` their checks are skipped, with `CI=true` they fail.
 #![allow(clippy::print_stderr, reason = "a command line tool")]
+
+mod python;
+mod sdk;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -28,7 +32,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["check"] => check(),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask check")),
+        // With the programs that were built last.
+        ["check", "sdk"] => {
+            beside("molde").and_then(|molde| sdk::check(&workspace(), &molde, TEST_MODEL))
+        }
+        _ => Err(anyhow::anyhow!("usage: cargo xtask check [sdk]")),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -54,13 +62,7 @@ fn check() -> Result<()> {
             .env("RUSTDOCFLAGS", "--deny warnings"),
     )?;
     step("build", cargo(&root).args(["build", "--workspace", "--all-targets"]))?;
-    let python = python_environment(&root)?;
-    // The programs that were just built beside this one: `cargo run` of one package would build its
-    // dependencies again, with the features that this package alone asks for.
-    let beside = |name: &str| {
-        let own = env::current_exe().context("cannot find the folder of this program")?;
-        Ok::<_, anyhow::Error>(own.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX)))
-    };
+    let python = python::environment(&root, "tests/reference/requirements-ci.txt", "check-venv")?;
     let pull = ["pull", TEST_MODEL];
     let weights = output("weights", Command::new(beside("molde")?).current_dir(&root).args(pull))?;
     step(
@@ -98,31 +100,16 @@ fn check() -> Result<()> {
             .arg(tokenize)
             .args(["--count", TOKENIZER_STRINGS]),
     )?;
+    sdk::check(&root, &beside("molde")?, TEST_MODEL)?;
     eprintln!("check: everything passed in {} s", begin.elapsed().as_secs());
     Ok(())
 }
 
-/// A virtual environment with the pinned packages; made once, renewed when the pins change.
-fn python_environment(root: &Path) -> Result<PathBuf> {
-    let requirements = root.join("tests/reference/requirements-ci.txt");
-    let wanted = std::fs::read_to_string(&requirements)
-        .with_context(|| format!("reading {}", requirements.display()))?;
-    let folder = root.join("target/check-venv");
-    let python = folder.join("bin/python");
-    let stamp = folder.join("requirements.txt");
-    if python.exists() && std::fs::read_to_string(&stamp).is_ok_and(|made| made == wanted) {
-        return Ok(python);
-    }
-    let host = env::var("MOLDE_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    step("Python environment", Command::new(host).args(["-m", "venv", "--clear"]).arg(&folder))?;
-    step(
-        "Python packages",
-        Command::new(&python)
-            .args(["-m", "pip", "install", "--quiet", "--requirement"])
-            .arg(&requirements),
-    )?;
-    std::fs::write(&stamp, wanted).with_context(|| format!("writing {}", stamp.display()))?;
-    Ok(python)
+/// A program that was just built beside this one: `cargo run` of one package would build its
+/// dependencies again, with the features that this package alone asks for.
+fn beside(name: &str) -> Result<PathBuf> {
+    let own = env::current_exe().context("cannot find the folder of this program")?;
+    Ok(own.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX)))
 }
 
 fn cargo(root: &Path) -> Command {
