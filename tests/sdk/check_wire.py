@@ -130,7 +130,7 @@ def provoked(kind, headers, body):
         if kind == "400_schema":
             field = {"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": unknown}}}
         return headers, {**body, **field}
-    return (headers, body) if kind in ("404", "404_model") else None
+    return (headers, {**body, "model": "foo"}) if kind in ("404", "404_model") else None
 
 
 def check_error(name, kind, request):

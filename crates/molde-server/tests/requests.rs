@@ -349,6 +349,11 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
+/// A model that takes its time for thousands of tokens.
+fn slow_model() -> TinyModel {
+    TinyModel { layers: 12, hidden_size: 256, intermediate_size: 512, ..TinyModel::default() }
+}
+
 /// Whether the model has begun with one request.
 fn has_started(server: &Running) -> bool {
     server.get("/metrics").body.contains("molde_queue_wait_seconds_count 1\n")
@@ -356,9 +361,7 @@ fn has_started(server: &Running) -> bool {
 
 #[test]
 fn the_queue_is_bounded_and_a_client_that_leaves_frees_its_place() {
-    let model =
-        TinyModel { layers: 12, hidden_size: 256, intermediate_size: 512, ..TinyModel::default() };
-    let server = start_model(&model, |config| {
+    let server = start_model(&slow_model(), |config| {
         config.limits.sequences = NonZeroUsize::MIN;
         config.limits.queue = 1;
     });
@@ -399,7 +402,7 @@ fn the_queue_is_bounded_and_a_client_that_leaves_frees_its_place() {
 
 #[test]
 fn a_short_answer_does_not_wait_for_the_long_ones() {
-    let server = start(|_| ());
+    let server = start_model(&slow_model(), |_| ());
     let mut long = Vec::new();
     for seed in 0..3 {
         let body = json!({"model": "tiny", "messages": [{"role": "user", "content": "a"}], "seed": seed,

@@ -7,9 +7,11 @@ use jiter::{JsonValue, PartialMode};
 use serde_json::{Value, json};
 use support::{Reply, Running, start};
 
+/// Its integers fit 64 bits: this build of the parser of the SDKs, unlike theirs, has no larger ones.
 fn schema() -> Value {
     json!({"type": "object", "properties": {"á": {"type": "string", "maxLength": 12},
-        "n": {"type": ["integer", "null"]}, "list": {"type": "array", "maxItems": 2, "items": {"type": "boolean"}}},
+        "n": {"type": ["integer", "null"], "minimum": -9000000, "maximum": 9000000},
+        "list": {"type": "array", "maxItems": 2, "items": {"type": "boolean"}}},
         "required": ["á", "n", "list"], "additionalProperties": false})
 }
 

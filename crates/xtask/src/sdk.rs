@@ -168,7 +168,9 @@ impl Server {
         let mut command = Command::new(molde);
         command.current_dir(root).args(["serve", "--offline", "--port", "0", "--model", model]);
         command.args(["--api-key", KEY]);
-        ALIASES.iter().for_each(|alias| drop(command.args(["--alias", alias])));
+        for alias in ALIASES {
+            command.args(["--alias", alias]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(errors);
         let child = command.spawn().context("starting the server")?;
         let mut server = Self { child, url: String::new(), log };
