@@ -308,7 +308,7 @@ impl TokenConstraint for Held {
     }
 
     fn completion_tokens(&mut self) -> usize {
-        self.work(|constraint| constraint.completion_tokens())
+        self.work(TokenConstraint::completion_tokens)
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), ConstraintError> {
@@ -320,15 +320,15 @@ impl TokenConstraint for Held {
     }
 
     fn forced(&mut self) -> Option<TokenId> {
-        self.work(|constraint| constraint.forced())
+        self.work(TokenConstraint::forced)
     }
 
     fn is_complete(&mut self) -> bool {
-        self.work(|constraint| constraint.is_complete())
+        self.work(TokenConstraint::is_complete)
     }
 
     fn is_finished(&mut self) -> bool {
-        self.work(|constraint| constraint.is_finished())
+        self.work(TokenConstraint::is_finished)
     }
 
     fn undecided(&self) -> u64 {

@@ -10,7 +10,7 @@ use support::{Reply, Running, start};
 /// Its integers fit 64 bits: this build of the parser of the SDKs, unlike theirs, has no larger ones.
 fn schema() -> Value {
     json!({"type": "object", "properties": {"á": {"type": "string", "maxLength": 12},
-        "n": {"type": ["integer", "null"], "minimum": -9000000, "maximum": 9000000},
+        "n": {"type": ["integer", "null"], "minimum": -9_000_000, "maximum": 9_000_000},
         "list": {"type": "array", "maxItems": 2, "items": {"type": "boolean"}}},
         "required": ["á", "n", "list"], "additionalProperties": false})
 }
@@ -19,6 +19,7 @@ fn tools() -> Value {
     json!([{"type": "function", "function": {"name": "save", "description": "Saves.", "parameters": schema()}}])
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "bodies are written in place")]
 fn ask(server: &Running, path: &str, body: Value) -> Reply {
     let mut whole = json!({"model": "tiny", "stream": true, "temperature": 1.2,
         "messages": [{"role": "user", "content": "hola"}]});

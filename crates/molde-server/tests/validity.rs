@@ -166,7 +166,9 @@ fn check(server: &Running, seeds: u64) -> usize {
         }
     };
     std::thread::scope(|scope| {
-        (0..CLIENTS).for_each(|_| drop(scope.spawn(work)));
+        for _ in 0..CLIENTS {
+            scope.spawn(work);
+        }
     });
     answers.into_inner()
 }
@@ -202,7 +204,9 @@ fn several_answers_differ_and_are_all_valid() {
     let reply = server.post("/v1/chat/completions", &body).ok();
     let texts: Vec<_> =
         (0..3).map(|i| reply["choices"][i]["message"]["content"].as_str().unwrap()).collect();
-    texts.iter().for_each(|text| assert_valid(&schema, text));
+    for text in &texts {
+        assert_valid(&schema, text);
+    }
     assert!(texts[0] != texts[1] && texts[1] != texts[2] && texts[0] != texts[2]);
     assert_eq!(reply["choices"][2]["index"], 2);
 }

@@ -103,7 +103,7 @@ impl Running {
 
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         stream
     }
 
@@ -117,18 +117,17 @@ impl Running {
     ) -> Reply {
         let mut stream = self.connect();
         let host = format!("localhost:{}", self.address.port());
-        let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+        let mut head = vec![format!("{method} {path} HTTP/1.1"), "Connection: close".to_owned()];
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
-            head += &format!("Host: {host}\r\n");
+            head.push(format!("Host: {host}"));
         }
-        for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
-        }
+        head.extend(headers.iter().map(|(name, value)| format!("{name}: {value}")));
         if method != "GET" {
-            head +=
-                &format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len());
+            head.push("Content-Type: application/json".to_owned());
+            head.push(format!("Content-Length: {}", body.len()));
         }
-        write!(stream, "{head}\r\n{body}").unwrap();
+        let head = head.join("\r\n");
+        write!(stream, "{head}\r\n\r\n{body}").unwrap();
         read_reply(stream)
     }
 
