@@ -14,6 +14,9 @@ use crate::{python, step};
 /// The key that the scripts send.
 const KEY: &str = "local";
 
+/// Tokens of an answer whose request says nothing, so that free text does not take all the time.
+const MAX_TOKENS: &str = "256";
+
 /// The names of models in captured requests; the first is what the scripts ask for.
 const ALIASES: [&str; 2] = ["qwen2.5-0.5b-instruct", "qwen2.5:0.5b-instruct"];
 
@@ -167,7 +170,7 @@ impl Server {
         let errors = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
         let mut command = Command::new(molde);
         command.current_dir(root).args(["serve", "--offline", "--port", "0", "--model", model]);
-        command.args(["--api-key", KEY]);
+        command.args(["--api-key", KEY, "--max-tokens", MAX_TOKENS]);
         for alias in ALIASES {
             command.args(["--alias", alias]);
         }
