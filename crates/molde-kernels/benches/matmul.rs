@@ -1,6 +1,6 @@
 //! Speed of the matrix kernels on the shapes of Qwen2.5-0.5B, with a correctness check beside it.
 //!
-//! `cargo bench -p molde-kernels [-- [threads=N] [isa=NAME] [full]]`: best of several short runs. GB/s counts the
+//! `cargo bench -p molde-kernels [-- [threads=N] [isa=NAME] [file=NAME] [tokens=N] [full]]`: best of several short runs. GB/s counts the
 //! packed weights once, G MAC/s the multiply-adds; the model's lines add up its 24 layers in the
 //! mixture of types that the official Q4_K_M file has. With one thread, processor time is measured,
 //! which other processes disturb little.
@@ -8,7 +8,7 @@
 
 use std::time::{Duration, Instant};
 
-use molde_kernels::{Isa, Kernels, PackedMatrix, Product, QuantizedRows, WeightType};
+use molde_kernels::{Isa, Kernels, PackedMatrix, Product, QuantizedRows, WeightMemory, WeightType};
 
 /// Deterministic pseudo-random bytes.
 struct Random(u64);
@@ -141,7 +141,7 @@ fn main() {
         if full {
             shapes(&mut setup);
         }
-        model(&mut setup);
+        model(&mut setup, argument("file="), argument("tokens=").map(|text| text.parse().unwrap()));
     }
 }
 
@@ -187,15 +187,20 @@ struct Layer {
 }
 
 /// The whole model: layers alternate between the two kinds that a Q4_K_M file has.
-fn model(setup: &mut Setup) {
+fn model(setup: &mut Setup, only_file: Option<&str>, only_tokens: Option<usize>) {
     for (name, small, down_even, down_odd) in [
         ("Q4_K_M", WeightType::Q5_0, WeightType::Q6_K, WeightType::Q4_K),
         ("Q8_0", WeightType::Q8_0, WeightType::Q8_0, WeightType::Q8_0),
         ("Q4_0", WeightType::Q4_0, WeightType::Q4_0, WeightType::Q4_0),
     ] {
+        if only_file.is_some_and(|file| file != name) {
+            continue;
+        }
+        let memory = WeightMemory::new();
         let mut pack = |weight_type, rows, columns| {
             let bytes = weights(&mut setup.random, weight_type, rows, columns);
-            PackedMatrix::from_bytes(&setup.pool, weight_type, rows, columns, &bytes).unwrap()
+            let pool = &setup.pool;
+            PackedMatrix::from_bytes_in(&memory, pool, weight_type, rows, columns, &bytes).unwrap()
         };
         let layers: Vec<Layer> = (0..24)
             .map(|layer| Layer {
@@ -222,7 +227,10 @@ fn model(setup: &mut Setup) {
             bytes as f64 / 1e6,
             head.memory_bytes() as f64 / 1e6
         );
-        for tokens in [1, 2, 4, 8, 16, 64, 512] {
+        for tokens in [1, 2, 3, 4, 6, 8, 12, 16, 32, 64, 512] {
+            if only_tokens.is_some_and(|only| only != tokens) {
+                continue;
+            }
             let seconds = model_step(setup, &layers, tokens);
             println!(
                 "  {tokens:>4} tokens: {:>7.1} tok/s without the head, {:>6.1} GB/s, {:>6.1} G MAC/s",

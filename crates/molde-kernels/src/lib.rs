@@ -32,8 +32,8 @@
 //!   exception is the payload of undefined values (NaN).
 //! - **No panics, no undefined behaviour on any input**: shapes are checked before anything runs. Values that are
 //!   infinite or undefined give undefined results for their own token only.
-//! - **`unsafe` only** in `arch` (intrinsics, behind a value that proves the instruction set was detected) and in
-//!   `matmul` (threads writing disjoint columns of one result).
+//! - **`unsafe` only** in `arch` (intrinsics, behind a value that proves the instruction set was detected), in
+//!   `matmul` (threads writing disjoint columns of one result) and in `weights` (matrices in disjoint parts of one mapping).
 //! - No globals, no hidden threads: the caller passes its pool.
 //!
 //! # What it does not know
@@ -62,4 +62,4 @@ pub use error::KernelError;
 pub use isa::{Isa, Kernels};
 pub use matmul::Product;
 pub use ops::{RotaryEmbedding, Rotations};
-pub use weights::{PackedMatrix, WeightType};
+pub use weights::{PackedMatrix, WeightMemory, WeightType};

@@ -8,4 +8,5 @@ mod types;
 pub(crate) use blocks::BLOCK;
 pub use packed::PackedMatrix;
 pub(crate) use packed::Scales;
+pub use storage::WeightMemory;
 pub use types::WeightType;

@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 use super::WeightType;
 use super::blocks::{self, BLOCK, BLOCKS_PER_SUPER, Block};
-use super::storage::Lines;
+use super::storage::{Array, Lines, WeightMemory};
 use crate::KernelError;
 use crate::arch::{LANES, Line};
 use crate::error::check_len;
@@ -50,17 +50,17 @@ impl Width {
 }
 
 /// Scales of the blocks, one vector entry per row of the panel, `[panel][block]`.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Scales {
     /// `w = scale * (code - zero)`, half-precision bits.
-    Symmetric(Vec<[u16; LANES]>),
+    Symmetric(Array<[u16; LANES]>),
     /// `w = scale * code + minimum`, half-precision bits.
-    Affine(Vec<[[u16; LANES]; 2]>),
+    Affine(Array<[[u16; LANES]; 2]>),
     /// `w = (coarse scale * scale) * code - coarse minimum * minimum`; the coarse ones are
     /// half-precision bits, `[panel][block / 8]`.
-    TwoLevel { fine: Vec<[[u8; LANES]; 2]>, coarse: Vec<[[u16; LANES]; 2]> },
+    TwoLevel { fine: Array<[[u8; LANES]; 2]>, coarse: Array<[[u16; LANES]; 2]> },
     /// `w = (coarse scale * scale of the block's half) * (code - 32)`.
-    Halves { fine: Vec<[[i8; LANES]; 2]>, coarse: Vec<[u16; LANES]> },
+    Halves { fine: Array<[[i8; LANES]; 2]>, coarse: Array<[u16; LANES]> },
 }
 
 /// What identifies a kernel: the width of the codes and the kind of scales, with the panels.
@@ -92,7 +92,22 @@ pub struct PackedMatrix {
 }
 
 impl PackedMatrix {
-    /// Repacks a matrix from a file's bytes.
+    /// Repacks a matrix from a file's bytes, into memory of its own: see
+    /// [`from_bytes_in`](Self::from_bytes_in).
+    ///
+    /// # Errors
+    /// Those of [`from_bytes_in`](Self::from_bytes_in).
+    pub fn from_bytes(
+        pool: &rayon::ThreadPool,
+        weight_type: WeightType,
+        rows: usize,
+        columns: usize,
+        bytes: &[u8],
+    ) -> Result<Self, KernelError> {
+        Self::from_bytes_in(&WeightMemory::unshared(), pool, weight_type, rows, columns, bytes)
+    }
+
+    /// Repacks a matrix from a file's bytes, next to the others in `memory`.
     ///
     /// `bytes` holds `rows` rows of `columns` weights each, in file order, without gaps. The work
     /// is spread over `pool`; it takes about a nanosecond per weight and thread.
@@ -103,7 +118,8 @@ impl PackedMatrix {
     /// [`KernelError::TooLarge`] if that size does not fit the address space,
     /// [`KernelError::OutOfMemory`] if the system gives no memory for the packed codes,
     /// [`KernelError::WeightNotFinite`] if a float weight cannot be quantized.
-    pub fn from_bytes(
+    pub fn from_bytes_in(
+        memory: &WeightMemory,
         pool: &rayon::ThreadPool,
         weight_type: WeightType,
         rows: usize,
@@ -129,20 +145,18 @@ impl PackedMatrix {
         let (panels, blocks) = (rows.div_ceil(LANES), columns.div_ceil(BLOCK));
         let coarse = panels * blocks.div_ceil(BLOCKS_PER_SUPER);
         let scales = match weight_type {
-            WeightType::Q4_1 | WeightType::Q5_1 => {
-                Scales::Affine(vec![[[0; LANES]; 2]; panels * blocks])
-            }
+            WeightType::Q4_1 | WeightType::Q5_1 => Scales::Affine(memory.array(panels * blocks)?),
             WeightType::Q4_K | WeightType::Q5_K => Scales::TwoLevel {
-                fine: vec![[[0; LANES]; 2]; panels * blocks],
-                coarse: vec![[[0; LANES]; 2]; coarse],
+                fine: memory.array(panels * blocks)?,
+                coarse: memory.array(coarse)?,
             },
             WeightType::Q6_K => Scales::Halves {
-                fine: vec![[[0; LANES]; 2]; panels * blocks],
-                coarse: vec![[0; LANES]; coarse],
+                fine: memory.array(panels * blocks)?,
+                coarse: memory.array(coarse)?,
             },
-            _ => Scales::Symmetric(vec![[0; LANES]; panels * blocks]),
+            _ => Scales::Symmetric(memory.array(panels * blocks)?),
         };
-        let codes = Lines::zeroed(panels * blocks * width.lines())?;
+        let codes = memory.lines(panels * blocks * width.lines())?;
         let mut matrix = Self { rows, columns, weight_type, width, zero, codes, scales };
         pool.install(|| matrix.fill(bytes, row_bytes))?;
         Ok(matrix)
@@ -182,17 +196,13 @@ impl PackedMatrix {
         self.weight_type
     }
 
-    /// Heap bytes held, which is also what one multiplication by a vector reads.
+    /// Bytes held, which is also what one multiplication by a vector reads.
     pub fn memory_bytes(&self) -> usize {
         let scales = match &self.scales {
-            Scales::Symmetric(scales) => size_of_val(scales.as_slice()),
-            Scales::Affine(scales) => size_of_val(scales.as_slice()),
-            Scales::TwoLevel { fine, coarse } => {
-                size_of_val(fine.as_slice()) + size_of_val(coarse.as_slice())
-            }
-            Scales::Halves { fine, coarse } => {
-                size_of_val(fine.as_slice()) + size_of_val(coarse.as_slice())
-            }
+            Scales::Symmetric(scales) => size_of_val(&**scales),
+            Scales::Affine(scales) => size_of_val(&**scales),
+            Scales::TwoLevel { fine, coarse } => size_of_val(&**fine) + size_of_val(&**coarse),
+            Scales::Halves { fine, coarse } => size_of_val(&**fine) + size_of_val(&**coarse),
         };
         size_of_val(&*self.codes) + scales
     }
