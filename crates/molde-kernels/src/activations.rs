@@ -7,8 +7,9 @@ use crate::error::{check_len, check_multiple};
 use crate::weights::BLOCK;
 use crate::{KernelError, Kernels};
 
-/// Most tokens in a tile.
-pub(crate) const MAX_TILE: usize = 12;
+/// Most tokens in a tile: with two panels of weights their sums just fit 32 registers. Up to this
+/// many in all, weights are unpacked in registers, right where they are used.
+pub(crate) const MAX_TILE: usize = 6;
 
 /// Which of a block's precomputed offsets a format starts its dot products from.
 pub(crate) mod offset {

@@ -49,12 +49,16 @@ pub(crate) trait Simd: Copy + Send + Sync {
 
     /// Tokens for which a matrix kernel keeps its accumulators in registers.
     const TILE: usize;
+    /// Panels of weights that it multiplies together with a tile, one or two.
+    const PANELS: usize;
 
     /// Runs a kernel compiled for this instruction set, as a function of its own.
     fn enter<K: Kernel>(self, kernel: K) -> K::Output;
 
     /// Asks for a line that will be loaded soon.
     fn prefetch(self, line: &Line);
+    /// Asks for a line that will be loaded later, not to displace what is in use now.
+    fn prefetch_far(self, line: &Line);
     fn load_bytes(self, line: &Line) -> Self::Bytes;
     fn store_bytes(self, bytes: Self::Bytes, line: &mut Line);
     /// Each byte ANDed with `mask`.

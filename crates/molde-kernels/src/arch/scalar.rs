@@ -46,6 +46,7 @@ impl Simd for Scalar {
     type Floats = [f32; LANES];
 
     const TILE: usize = 1;
+    const PANELS: usize = 1;
 
     fn enter<K: Kernel>(self, kernel: K) -> K::Output {
         kernel.run(self)
@@ -53,6 +54,8 @@ impl Simd for Scalar {
 
     #[inline(always)]
     fn prefetch(self, _line: &Line) {}
+    #[inline(always)]
+    fn prefetch_far(self, _line: &Line) {}
     #[inline(always)]
     fn load_bytes(self, line: &Line) -> Self::Bytes {
         line.0

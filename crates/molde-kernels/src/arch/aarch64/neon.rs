@@ -76,6 +76,7 @@ impl Simd for Neon {
     type Floats = [float32x4_t; 4];
 
     const TILE: usize = 2;
+    const PANELS: usize = 1;
 
     fn enter<K: Kernel>(self, kernel: K) -> K::Output {
         #[target_feature(enable = "neon")]
@@ -88,6 +89,8 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn prefetch(self, _line: &Line) {}
+    #[inline(always)]
+    fn prefetch_far(self, _line: &Line) {}
     #[inline(always)]
     fn load_bytes(self, line: &Line) -> Self::Bytes {
         let (parts, _) = line.0.as_chunks::<16>();

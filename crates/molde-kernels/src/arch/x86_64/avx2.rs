@@ -74,6 +74,7 @@ impl Simd for Avx2 {
     type Floats = [__m256; 2];
 
     const TILE: usize = 2;
+    const PANELS: usize = 1;
 
     fn enter<K: Kernel>(self, kernel: K) -> K::Output {
         #[target_feature(enable = "avx2,fma,f16c")]
@@ -88,6 +89,11 @@ impl Simd for Avx2 {
     fn prefetch(self, line: &Line) {
         // SAFETY: the token proves the feature; a prefetch of readable memory changes nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.0.as_ptr().cast()) };
+    }
+    #[inline(always)]
+    fn prefetch_far(self, line: &Line) {
+        // SAFETY: as in `prefetch`.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.0.as_ptr().cast()) };
     }
     #[inline(always)]
     fn load_bytes(self, line: &Line) -> Self::Bytes {

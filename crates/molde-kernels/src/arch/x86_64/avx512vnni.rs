@@ -39,7 +39,8 @@ impl Simd for Avx512Vnni {
     type Ints = __m512i;
     type Floats = __m512;
 
-    const TILE: usize = 12;
+    const TILE: usize = 6;
+    const PANELS: usize = 2;
 
     fn enter<K: Kernel>(self, kernel: K) -> K::Output {
         #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")]
@@ -54,6 +55,11 @@ impl Simd for Avx512Vnni {
     fn prefetch(self, line: &Line) {
         // SAFETY: the token proves the feature; a prefetch of readable memory changes nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.0.as_ptr().cast()) };
+    }
+    #[inline(always)]
+    fn prefetch_far(self, line: &Line) {
+        // SAFETY: as in `prefetch`.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(line.0.as_ptr().cast()) };
     }
     #[inline(always)]
     fn load_bytes(self, line: &Line) -> Self::Bytes {
