@@ -174,25 +174,58 @@ impl<E: CacheElement> Attention<'_, E> {
         here: usize,
         to: &mut [[[f32; LANES]; BLOCK_PANELS]; H],
     ) {
+        let mut panel = 0;
+        while panel < BLOCK_PANELS {
+            // Two panels share each broadcast value of a query.
+            if S::PANELS > 1 && here > (panel + 1) * LANES {
+                self.panel_scores::<S, H, 2>(simd, start, here, panel, to);
+                panel += 2;
+            } else {
+                self.panel_scores::<S, H, 1>(simd, start, here, panel, to);
+                panel += 1;
+            }
+        }
+    }
+
+    /// The scores of `P` panels of a block from `panel` on, of which at least the last position of
+    /// all but the last panel is seen.
+    #[inline(always)]
+    fn panel_scores<S: Simd, const H: usize, const P: usize>(
+        &self,
+        simd: S,
+        start: usize,
+        here: usize,
+        panel: usize,
+        to: &mut [[[f32; LANES]; BLOCK_PANELS]; H],
+    ) {
         let head_dim = self.cache.head_dim();
         let none = simd.splat(f32::NEG_INFINITY);
-        for panel in 0..BLOCK_PANELS {
-            let left = here.saturating_sub(panel * LANES).min(LANES);
-            let mut dots = [simd.splat(0.0); H];
-            if left > 0 {
-                let keys = self.cache.key_panel(self.kv_head, start / LANES + panel);
-                for (dimension, keys) in keys.iter().enumerate() {
-                    let keys = load(simd, keys);
-                    for head in 0..H {
-                        let query = simd.splat(self.queries[head * head_dim + dimension]);
-                        dots[head] = simd.fma(keys, query, dots[head]);
+        let mut dots = [[simd.splat(0.0); H]; P];
+        if here > panel * LANES {
+            let first = self.cache.key_panel(self.kv_head, start / LANES + panel);
+            let mut keys = [first; P];
+            for p in 1..P {
+                keys[p] = self.cache.key_panel(self.kv_head, start / LANES + panel + p);
+            }
+            for dimension in 0..head_dim {
+                let mut lanes = [simd.splat(0.0); P];
+                for p in 0..P {
+                    lanes[p] = load(simd, &keys[p][dimension]);
+                }
+                for head in 0..H {
+                    let query = simd.splat(self.queries[head * head_dim + dimension]);
+                    for p in 0..P {
+                        dots[p][head] = simd.fma(lanes[p], query, dots[p][head]);
                     }
                 }
             }
+        }
+        for p in 0..P {
+            let left = here.saturating_sub((panel + p) * LANES).min(LANES);
             let seen = ((1_u32 << left) - 1) as u16;
             for head in 0..H {
-                let score = simd.mul(dots[head], simd.splat(self.scale));
-                simd.store(simd.select(seen, score, none), &mut to[head][panel]);
+                let score = simd.mul(dots[p][head], simd.splat(self.scale));
+                simd.store(simd.select(seen, score, none), &mut to[head][panel + p]);
             }
         }
     }
@@ -208,28 +241,60 @@ impl<E: CacheElement> Attention<'_, E> {
         corrections: &[f32; H],
     ) {
         let head_vectors = self.cache.head_dim() / LANES;
-        let output = self.output.as_chunks_mut::<LANES>().0;
-        for vector in 0..head_vectors {
-            let mut sums = [simd.splat(0.0); H];
-            for head in 0..H {
-                sums[head] = simd.mul(
-                    simd.load(&output[head * head_vectors + vector]),
-                    simd.splat(corrections[head]),
-                );
+        let mut vector = 0;
+        while vector < head_vectors {
+            // Two vectors of dimensions share each broadcast weight.
+            if S::PANELS > 1 && vector + 1 < head_vectors {
+                self.add_vectors::<S, H, 2>(simd, start, here, vector, weights, corrections);
+                vector += 2;
+            } else {
+                self.add_vectors::<S, H, 1>(simd, start, here, vector, weights, corrections);
+                vector += 1;
             }
-            for first in (0..here).step_by(LANES) {
-                let values = self.cache.value_panel(self.kv_head, (start + first) / LANES);
-                let panel = first / LANES;
-                for position in 0..LANES.min(here - first) {
-                    let value = load(simd, &values[position * head_vectors + vector]);
-                    for head in 0..H {
-                        sums[head] =
-                            simd.fma(value, simd.splat(weights[head][panel][position]), sums[head]);
+        }
+    }
+
+    /// The same for `V` vectors of a head's dimensions from `vector` on.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "the parts of one formula")]
+    fn add_vectors<S: Simd, const H: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        start: usize,
+        here: usize,
+        vector: usize,
+        weights: &[[[f32; LANES]; BLOCK_PANELS]; H],
+        corrections: &[f32; H],
+    ) {
+        let head_vectors = self.cache.head_dim() / LANES;
+        let output = self.output.as_chunks_mut::<LANES>().0;
+        let mut sums = [[simd.splat(0.0); H]; V];
+        for head in 0..H {
+            let correction = simd.splat(corrections[head]);
+            for v in 0..V {
+                let so_far = simd.load(&output[head * head_vectors + vector + v]);
+                sums[v][head] = simd.mul(so_far, correction);
+            }
+        }
+        for first in (0..here).step_by(LANES) {
+            let values = self.cache.value_panel(self.kv_head, (start + first) / LANES);
+            let panel = first / LANES;
+            for position in 0..LANES.min(here - first) {
+                let mut lanes = [simd.splat(0.0); V];
+                for v in 0..V {
+                    lanes[v] = load(simd, &values[position * head_vectors + vector + v]);
+                }
+                for head in 0..H {
+                    let weight = simd.splat(weights[head][panel][position]);
+                    for v in 0..V {
+                        sums[v][head] = simd.fma(lanes[v], weight, sums[v][head]);
                     }
                 }
             }
-            for head in 0..H {
-                simd.store(sums[head], &mut output[head * head_vectors + vector]);
+        }
+        for head in 0..H {
+            for v in 0..V {
+                simd.store(sums[v][head], &mut output[head * head_vectors + vector + v]);
             }
         }
     }
