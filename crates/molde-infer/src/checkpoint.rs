@@ -1,7 +1,7 @@
 //! The weights of a model as its file has them: one view over GGUF and safetensors.
 
 use candle_core::Tensor;
-use molde_kernels::PackedMatrix;
+use molde_kernels::{PackedMatrix, WeightMemory};
 use rayon::ThreadPool;
 
 use crate::exact::Table;
@@ -102,6 +102,13 @@ pub enum Precision {
     Exact,
 }
 
+/// What matrices are packed with, and where they go.
+#[derive(Clone, Copy)]
+pub(crate) struct Packing<'a> {
+    pub(crate) pool: &'a ThreadPool,
+    pub(crate) memory: &'a WeightMemory,
+}
+
 /// A checked source of weights.
 pub(crate) trait Checkpoint {
     fn contains(&self, role: Role) -> bool;
@@ -120,13 +127,13 @@ pub(crate) trait Checkpoint {
         self.matrix(role, shape, keep).map(Table::Full)
     }
 
-    /// The same, packed for the kernels on the threads of `pool`.
+    /// The same, packed for the kernels.
     fn packed(
         &self,
         role: Role,
         shape: (usize, usize),
         keep: usize,
-        pool: &ThreadPool,
+        packing: Packing<'_>,
     ) -> Result<PackedMatrix, InferError>;
 }
 
@@ -164,9 +171,9 @@ impl Checkpoint for Interruptible<'_> {
         role: Role,
         shape: (usize, usize),
         keep: usize,
-        pool: &ThreadPool,
+        packing: Packing<'_>,
     ) -> Result<PackedMatrix, InferError> {
         self.interrupt.check()?;
-        self.checkpoint.packed(role, shape, keep, pool)
+        self.checkpoint.packed(role, shape, keep, packing)
     }
 }

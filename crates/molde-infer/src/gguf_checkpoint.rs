@@ -5,17 +5,17 @@ use std::borrow::Cow;
 use candle_core::quantized::{GgmlDType, QStorage, QTensor};
 use candle_core::{Device, Tensor};
 use molde_kernels::{PackedMatrix, WeightType};
-use rayon::ThreadPool;
 
 use crate::InferError;
-use crate::checkpoint::{Checkpoint, Role};
+use crate::checkpoint::{Checkpoint, Packing, Role};
 use crate::exact::Table;
 use crate::gguf::{Gguf, SUPPORTED_TYPES, TensorInfo};
+use crate::mmap::MappedFile;
 
-/// A checked header together with the bytes that it describes.
+/// A checked header together with the file that it describes.
 pub(crate) struct GgufCheckpoint<'a> {
     pub(crate) header: &'a Gguf<'a>,
-    pub(crate) bytes: &'a [u8],
+    pub(crate) file: &'a MappedFile,
 }
 
 impl GgufCheckpoint<'_> {
@@ -52,7 +52,7 @@ impl GgufCheckpoint<'_> {
         let elements: usize = shape.iter().product();
         let bytes = elements / info.dtype.block_size() * info.dtype.type_size();
         // In range: the header was checked, and a part of the rows needs no more than all.
-        &self.bytes[info.offset..info.offset + info.bytes.min(bytes)]
+        &self.file.bytes()[info.offset..info.offset + info.bytes.min(bytes)]
     }
 }
 
@@ -97,7 +97,7 @@ impl Checkpoint for GgufCheckpoint<'_> {
         role: Role,
         (rows, columns): (usize, usize),
         keep: usize,
-        pool: &ThreadPool,
+        packing: Packing<'_>,
     ) -> Result<PackedMatrix, InferError> {
         let info = self.info(role, &[rows, columns])?;
         let keep = keep.min(rows);
@@ -109,14 +109,11 @@ impl Checkpoint for GgufCheckpoint<'_> {
             got: format!("{:?}", info.dtype),
             supported: SUPPORTED_TYPES,
         })?;
-        PackedMatrix::from_bytes(
-            pool,
-            weight_type,
-            keep,
-            columns,
-            self.data(info, &[keep, columns]),
-        )
-        .map_err(|source| InferError::Weights {
+        let data = self.data(info, &[keep, columns]);
+        let Packing { pool, memory } = packing;
+        let packed = PackedMatrix::from_bytes_in(memory, pool, weight_type, keep, columns, data);
+        self.file.release(data);
+        packed.map_err(|source| InferError::Weights {
             path: path(),
             tensor: tensor(),
             source: Box::new(source),

@@ -121,7 +121,7 @@ fn load_gguf(
     let header = Gguf::parse(path, file.bytes())?;
     let config = ModelConfig::from_gguf(&header)?;
     let tokenizer = Tokenizer::new(path, TokenizerParts::from_gguf(&header)?)?;
-    let checkpoint = GgufCheckpoint { header: &header, bytes: file.bytes() };
+    let checkpoint = GgufCheckpoint { header: &header, file: &file };
     let spelling = |key| -> Result<Option<String>, InferError> {
         let id = header.optional_unsigned(key)?;
         let texts = header.texts("tokenizer.ggml.tokens")?;

@@ -43,4 +43,26 @@ impl MappedFile {
     pub(crate) fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }
+
+    /// Gives the memory of some of this map's bytes back to the system, where it can: they were
+    /// copied out and are not needed again. Reading them again reads the file again.
+    pub(crate) fn release(&self, bytes: &[u8]) {
+        #[cfg(unix)]
+        if let Some(map) = &self.map {
+            let start = (bytes.as_ptr() as usize).wrapping_sub(map.as_ptr() as usize);
+            if start <= map.len() && bytes.len() <= map.len() - start {
+                // SAFETY: the range lies in the map. The map is shared with a file that nobody
+                // changes, so pages that are dropped come back with the same bytes.
+                let outcome = unsafe {
+                    map.unchecked_advise_range(
+                        memmap2::UncheckedAdvice::DontNeed,
+                        start,
+                        bytes.len(),
+                    )
+                };
+                // A refusal costs memory only.
+                drop(outcome);
+            }
+        }
+    }
 }

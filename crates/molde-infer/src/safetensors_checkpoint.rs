@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use candle_core::{Device, Tensor};
 use half::{bf16, f16};
 use molde_kernels::{PackedMatrix, WeightType};
-use rayon::ThreadPool;
 use rayon::prelude::*;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::Deserialize;
 
 use crate::InferError;
-use crate::checkpoint::{Checkpoint, Role};
+use crate::checkpoint::{Checkpoint, Packing, Role};
 use crate::gguf::shorten;
 use crate::mmap::MappedFile;
 
@@ -61,7 +60,7 @@ struct IndexJson {
 /// The parsed headers of all shards.
 pub(crate) struct SafetensorsCheckpoint<'a> {
     folder: PathBuf,
-    shards: Vec<(&'a Path, SafeTensors<'a>)>,
+    shards: Vec<(&'a MappedFile, SafeTensors<'a>)>,
     /// Tensor name to index in `shards`.
     location: BTreeMap<String, usize>,
 }
@@ -80,20 +79,21 @@ impl<'a> SafetensorsCheckpoint<'a> {
                     return Err(InferError::Duplicate { path: path.to_owned(), name });
                 }
             }
-            shards.push((path, tensors));
+            shards.push((file, tensors));
         }
         Ok(Self { folder: folder.to_owned(), shards, location })
     }
 
     fn view(&self, role: Role) -> Result<(&'a Path, String, TensorView<'_>), InferError> {
         let name = role.safetensors_name();
-        let Some((path, tensors)) = self.location.get(&name).map(|&index| &self.shards[index])
+        let Some((file, tensors)) = self.location.get(&name).map(|&index| &self.shards[index])
         else {
             return Err(InferError::TensorMissing { path: self.folder.clone(), tensor: name });
         };
+        let path = file.path();
         let view = tensors
             .tensor(&name)
-            .map_err(|source| InferError::Safetensors { path: (*path).to_owned(), source })?;
+            .map_err(|source| InferError::Safetensors { path: path.to_owned(), source })?;
         Ok((path, name, view))
     }
 
@@ -210,7 +210,7 @@ impl Checkpoint for SafetensorsCheckpoint<'_> {
         role: Role,
         (rows, columns): (usize, usize),
         keep: usize,
-        pool: &ThreadPool,
+        packing: Packing<'_>,
     ) -> Result<PackedMatrix, InferError> {
         let values = self.values(role, &[rows, columns])?;
         let keep = keep.min(rows);
@@ -220,12 +220,14 @@ impl Checkpoint for SafetensorsCheckpoint<'_> {
             Kind::Bf16 => WeightType::BF16,
         };
         let bytes = &values.bytes[..keep * columns * values.size()];
-        PackedMatrix::from_bytes(pool, weight_type, keep, columns, bytes).map_err(|source| {
-            InferError::Weights {
-                path: self.folder.clone(),
-                tensor: role.safetensors_name(),
-                source: Box::new(source),
-            }
+        let Packing { pool, memory } = packing;
+        let packed = PackedMatrix::from_bytes_in(memory, pool, weight_type, keep, columns, bytes);
+        // The file that has them lets them go.
+        self.shards.iter().for_each(|(file, _)| file.release(values.bytes));
+        packed.map_err(|source| InferError::Weights {
+            path: self.folder.clone(),
+            tensor: role.safetensors_name(),
+            source: Box::new(source),
         })
     }
 }

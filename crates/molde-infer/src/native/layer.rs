@@ -4,7 +4,7 @@ use molde_kernels::{Kernels, PackedMatrix, Product};
 use rayon::ThreadPool;
 
 use super::workspace::NativeScratch;
-use crate::checkpoint::{Checkpoint, LayerRole, Role};
+use crate::checkpoint::{Checkpoint, LayerRole, Packing, Role};
 use crate::feed::Feed;
 use crate::{InferError, ModelConfig};
 
@@ -30,7 +30,7 @@ impl Layer {
         config: &ModelConfig,
         index: usize,
         checkpoint: &dyn Checkpoint,
-        pool: &ThreadPool,
+        packing: Packing<'_>,
     ) -> Result<Self, InferError> {
         use LayerRole as L;
         let hidden = config.hidden_size;
@@ -38,7 +38,7 @@ impl Layer {
         let inner = config.intermediate_size;
         let vector = |role, length| checkpoint.vector(Role::Layer(index, role), length);
         let matrix = |role, rows, columns| {
-            checkpoint.packed(Role::Layer(index, role), (rows, columns), rows, pool)
+            checkpoint.packed(Role::Layer(index, role), (rows, columns), rows, packing)
         };
         Ok(Self {
             index,

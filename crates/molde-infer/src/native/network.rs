@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use molde_kernels::{Kernels, KvLayer, PackedMatrix, RotaryEmbedding};
+use molde_kernels::{Kernels, KvLayer, PackedMatrix, RotaryEmbedding, WeightMemory};
 use rayon::ThreadPool;
 
 use super::layer::Layer;
 use super::workspace::NativeScratch;
-use crate::checkpoint::{Checkpoint, Role};
+use crate::checkpoint::{Checkpoint, Packing, Role};
 use crate::feed::{Feed, Logits, Want};
 use crate::network::{Network, Scratch, check_caches};
 use crate::{InferError, ModelConfig};
@@ -40,11 +40,12 @@ impl NativeNetwork {
         KvLayer::<f32>::new(config.key_value_heads, config.head_size())?;
         let hidden = config.hidden_size;
         let shape = (checkpoint.rows(Role::Embedding, hidden)?, hidden);
-        let table = |role| checkpoint.packed(role, shape, vocabulary_len, &pool);
+        let packing = Packing { pool: &pool, memory: &WeightMemory::new() };
+        let table = |role| checkpoint.packed(role, shape, vocabulary_len, packing);
         let embedding = table(Role::Embedding)?;
         let head = if tied_head { None } else { Some(table(Role::Head)?) };
         let layers = (0..config.layers)
-            .map(|index| Layer::load(config, index, checkpoint, &pool))
+            .map(|index| Layer::load(config, index, checkpoint, packing))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             config: config.clone(),
