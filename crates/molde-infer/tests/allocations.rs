@@ -34,6 +34,8 @@ static COUNTING: Counting = Counting;
 
 /// Steps after which the pool's own queue of jobs has grown by at most one block of 63.
 const STEPS: usize = 60;
+/// Runs of so many steps, of which that with the fewest allocations counts.
+const ROUNDS: usize = 3;
 
 #[test]
 fn a_step_allocates_nothing_per_token_alone_and_in_a_batch() {
@@ -43,7 +45,7 @@ fn a_step_allocates_nothing_per_token_alone_and_in_a_batch() {
         let mut work = model.new_workspace();
         let mut feeds: Vec<Feed> = (0..sequences)
             .map(|seed| {
-                let mut cache = model.new_cache(200);
+                let mut cache = model.new_cache(500);
                 model.forward(&Random(seed).tokens(20, 400), &mut cache).unwrap();
                 Feed::new(cache)
             })
@@ -63,9 +65,14 @@ fn a_step_allocates_nothing_per_token_alone_and_in_a_batch() {
             model.step(&mut feeds, &mut work).unwrap();
         };
         (0..6).for_each(&mut step);
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
-        (0..STEPS).for_each(&mut step);
-        let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        // A thread of the pool allocates once, when it first takes work from another: on a busy
+        // machine that may be late. What a step allocates, each round has.
+        let mut round = |number: usize| {
+            let before = ALLOCATIONS.load(Ordering::Relaxed);
+            (0..STEPS).for_each(|index| step(number % 2 * STEPS + index));
+            ALLOCATIONS.load(Ordering::Relaxed) - before
+        };
+        let allocations = (0..ROUNDS).map(&mut round).min().unwrap();
         println!("{allocations} allocations in {STEPS} steps of {sequences} sequences");
         assert!(allocations <= 1, "{allocations} allocations in {STEPS} steps");
     }
