@@ -337,7 +337,7 @@ pub enum InferError {
     #[error("a panic ended the sequence: this is a fault of the program, please report it")]
     Panicked,
     /// The thread that runs the model has stopped.
-    #[error("the thread that runs the model has stopped; start another scheduler")]
+    #[error("what runs the model has stopped; load it, or start a scheduler, again")]
     Stopped,
     /// The thread that runs the model could not be started.
     #[error("cannot start the thread that runs the model: {source}")]

@@ -47,6 +47,7 @@ mod safetensors_checkpoint;
 mod sampler;
 mod scheduler;
 mod sequence;
+mod shared_steps;
 mod text_stream;
 #[cfg(any(test, feature = "test-models"))]
 pub mod tiny;
@@ -66,5 +67,6 @@ pub use load::LoadedModel;
 pub use model::{Model, ModelOptions};
 pub use sampler::{Candidate, Sampler, Sampling, TokenScores};
 pub use scheduler::Scheduler;
+pub use shared_steps::SharedSteps;
 pub use text_stream::TextStream;
 pub use tokenizer::Tokenizer;

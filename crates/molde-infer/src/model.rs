@@ -187,7 +187,8 @@ impl Model {
         })
     }
 
-    fn check(&self, feed: &Feed) -> Result<(), InferError> {
+    /// Whether a step could read the feed.
+    pub(crate) fn check(&self, feed: &Feed) -> Result<(), InferError> {
         if feed.wants.len() > feed.tokens.len() {
             return Err(InferError::EmptyPrompt);
         }

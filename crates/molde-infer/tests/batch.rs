@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 use molde_infer::tiny::{TinyDtype, TinyModel};
 use molde_infer::{
     Batch, BatchOptions, CancelHandle, End, Feed, GenerateRequest, Generation, InferError,
-    LoadedModel, ModelOptions, Sampling, Scheduler, SequenceEvent, SequenceListener, generate,
+    LoadedModel, ModelOptions, Sampling, Scheduler, SequenceEvent, SequenceListener, SharedSteps,
+    generate,
 };
 use molde_vocab::{ConstraintError, TokenConstraint, TokenId, TokenMask};
 use support::{Random, tiny};
@@ -429,4 +430,66 @@ fn threads_that_ask_at_the_same_time_get_what_they_would_get_alone() {
         Ok(generation) => assert_eq!(generation.end, End::Cancelled),
         Err(error) => assert!(matches!(error, InferError::Cancelled), "{error}"),
     }
+}
+
+/// What a seed's sequence writes on a thread of its own among others.
+fn shared(steps: &SharedSteps, seed: u64, pause: std::time::Duration) -> Generation {
+    let (request, mut constraint) = work(seed);
+    let constraint = constraint.as_mut().map(|constraint| constraint as &mut dyn TokenConstraint);
+    let mut cache = model().model.new_cache(0);
+    let on_token = &mut |_: molde_infer::TokenEvent<'_>| std::thread::sleep(pause);
+    steps.generate(&model().tokenizer, &request, &mut cache, constraint, on_token).unwrap()
+}
+
+#[test]
+fn threads_that_share_steps_write_what_each_writes_alone() {
+    let steps = SharedSteps::new(Arc::clone(&model().model));
+    let seeds = 0..24;
+    let expected: Vec<Generation> = seeds.clone().map(alone).collect();
+    std::thread::scope(|scope| {
+        let steps = &steps;
+        // One listener takes longer than a step waits for it.
+        let pause = |seed| std::time::Duration::from_millis(if seed == 5 { 12 } else { 0 });
+        let threads: Vec<_> = seeds
+            .map(|seed| (seed, scope.spawn(move || shared(steps, seed, pause(seed)))))
+            .collect();
+        for (seed, thread) in threads {
+            let (got, expected) = (thread.join().unwrap(), &expected[seed as usize]);
+            assert_eq!(
+                (&got.tokens, &got.text, got.end, &got.closed_by_budget),
+                (&expected.tokens, &expected.text, expected.end, &expected.closed_by_budget),
+                "seed {seed}"
+            );
+        }
+    });
+}
+
+#[test]
+fn a_listener_may_generate_with_the_same_shared_steps() {
+    let steps = SharedSteps::new(Arc::clone(&model().model));
+    let (request, _) = work(0);
+    let mut inner = Vec::new();
+    let on_token = &mut |event: molde_infer::TokenEvent<'_>| {
+        if event.index < 2 {
+            inner.push(shared(&steps, 3, std::time::Duration::ZERO).tokens);
+        }
+    };
+    let mut cache = model().model.new_cache(0);
+    let got = steps.generate(&model().tokenizer, &request, &mut cache, None, on_token).unwrap();
+    assert_eq!(got.tokens, alone(0).tokens);
+    assert_eq!(inner, vec![alone(3).tokens; inner.len()]);
+    assert!(!inner.is_empty());
+}
+
+#[test]
+fn a_request_that_is_wrong_fails_alone_among_threads_that_share_steps() {
+    let steps = SharedSteps::new(Arc::clone(&model().model));
+    std::thread::scope(|scope| {
+        let good = scope.spawn(|| shared(&steps, 3, std::time::Duration::ZERO));
+        let request = GenerateRequest::new(vec![u32::MAX], 4);
+        let mut cache = model().model.new_cache(0);
+        let outcome = steps.generate(&model().tokenizer, &request, &mut cache, None, &mut |_| {});
+        assert!(matches!(outcome, Err(InferError::TokenOutOfRange { .. })), "{outcome:?}");
+        assert_eq!(good.join().unwrap().tokens, alone(3).tokens);
+    });
 }
