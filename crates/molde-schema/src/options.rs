@@ -45,7 +45,8 @@ pub enum Formats {
     /// Known formats are enforced; unknown names are annotations.
     #[default]
     Assert,
-    /// Every format is an annotation.
+    /// Every format is an annotation, except where the dialect is one of the user's whose
+    /// `$vocabulary` has the format-assertion vocabulary.
     Annotate,
 }
 

@@ -2,7 +2,9 @@
 
 mod support;
 
-use molde_schema::SchemaAutomaton;
+use std::sync::Arc;
+
+use molde_schema::{CompileOptions, CompiledSchema, Formats, Registry, SchemaAutomaton};
 use support::{accepts, cases, compile, read, validator};
 
 #[test]
@@ -102,5 +104,26 @@ fn a_key_is_begun_only_if_it_can_be_written() {
             })
             .collect();
         assert_eq!(live, [true, false], "{prefixes:?}");
+    }
+}
+
+#[test]
+fn a_dialect_with_the_format_assertion_vocabulary_asserts_formats() {
+    let dialect = |vocabulary: &str| {
+        format!(
+            r#"{{"$id": "http://example.com/dialect", "$schema": "https://json-schema.org/draft/2020-12/schema",
+                "$vocabulary": {{"https://json-schema.org/draft/2020-12/vocab/core": true,
+                                 "https://json-schema.org/draft/2020-12/vocab/{vocabulary}": false}}}}"#
+        )
+    };
+    let schema = r#"{"$schema": "http://example.com/dialect", "type": "string", "format": "ipv4"}"#;
+    let options = CompileOptions { formats: Formats::Annotate, ..CompileOptions::default() };
+    for (vocabulary, is_asserted) in [("format-assertion", true), ("format-annotation", false)] {
+        let mut registry = Registry::new();
+        registry.insert("http://example.com/dialect", dialect(vocabulary));
+        let schema = CompiledSchema::compile_with(schema, &registry, &options).expect("a schema");
+        let mut automaton = SchemaAutomaton::new(&Arc::new(schema));
+        assert!(accepts(&mut automaton, br#""127.0.0.1""#));
+        assert_eq!(accepts(&mut automaton, br#""localhost""#), !is_asserted, "{vocabulary}");
     }
 }

@@ -197,7 +197,8 @@ impl Loader<'_> {
     fn load_keywords(&mut self, location: &mut Location<'_>) {
         let Value::Object(members) = self.document.get(location.value) else { return };
         let hidden = location.dialect.ref_hides_siblings() && members.contains_key("$ref");
-        let validates = self.resources.get(location.scope.resource).validates;
+        let resource = self.resources.get(location.scope.resource);
+        let (validates, asserts_formats) = (resource.validates, resource.asserts_formats);
         for (keyword, &value) in members {
             let keyword = keyword.as_str();
             let occurrence = |verdict| Occurrence {
@@ -214,7 +215,9 @@ impl Loader<'_> {
                     self.occurrences
                         .push(occurrence(Verdict::Annotation("says nothing about validity")));
                 }
-                Treatment::Validation if !validates => {
+                Treatment::Validation
+                    if !validates && !(asserts_formats && keyword == "format") =>
+                {
                     self.occurrences
                         .push(occurrence(Verdict::Annotation("not in the vocabularies in use")));
                 }

@@ -60,6 +60,8 @@ pub(super) struct Resource {
     pub(super) dialect: Dialect,
     /// Whether the validation keywords count: a dialect of the user's may leave them out.
     pub(super) validates: bool,
+    /// Whether its dialect says that formats are assertions, whatever the options say.
+    pub(super) asserts_formats: bool,
     uri: String,
     anchors: FxHashMap<String, Anchor>,
     /// Names with their locations, in source order; the empty name is `$recursiveAnchor`.
@@ -164,6 +166,7 @@ impl Resources {
             pointer,
             dialect,
             validates: true,
+            asserts_formats: false,
             uri: uri.clone(),
             anchors: FxHashMap::default(),
             dynamic_anchors: Vec::new(),
@@ -257,14 +260,18 @@ impl Resources {
             let meta = self.get(meta);
             let dialect = meta.dialect;
             let Value::Object(members) = document.get(meta.root) else { continue };
-            let validates = match members.get("$vocabulary").map(|&id| document.get(id)) {
-                Some(Value::Object(vocabularies)) => {
-                    vocabularies.keys().any(|uri| uri.ends_with("/vocab/validation"))
-                }
-                _ => true,
-            };
+            // What a vocabulary is required for makes no difference to who knows it.
+            let (validates, asserts_formats) =
+                match members.get("$vocabulary").map(|&id| document.get(id)) {
+                    Some(Value::Object(vocabularies)) => {
+                        let has = |name| vocabularies.keys().any(|uri| uri.ends_with(name));
+                        (has("/vocab/validation"), has("/vocab/format-assertion"))
+                    }
+                    _ => (true, false),
+                };
             let root = &mut self.list[index];
-            (root.dialect, root.validates) = (dialect, validates);
+            root.dialect = dialect;
+            (root.validates, root.asserts_formats) = (validates, asserts_formats);
         }
     }
 

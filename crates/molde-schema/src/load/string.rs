@@ -136,7 +136,8 @@ impl Loader<'_> {
     }
 
     fn load_format(&mut self, location: &Location<'_>, name: &str) -> Option<Language> {
-        if self.options.formats == Formats::Annotate {
+        let is_asserted = self.resources.get(location.scope.resource).asserts_formats;
+        if self.options.formats == Formats::Annotate && !is_asserted {
             self.reconsider(location, Verdict::Annotation("formats are annotations by option"));
             return None;
         }
