@@ -72,7 +72,7 @@ impl App {
             template,
             markers,
             context_tokens: context_tokens.map_or(own, |tokens| tokens.min(own)),
-            forms: Forms::new(vocabulary, limits.compiled_forms, limits.mask_bytes),
+            forms: Forms::new(vocabulary, limits),
             metrics: Arc::new(Metrics::default()),
             ids: Ids::default(),
             store: Store::new(limits.stored_responses.0, limits.stored_responses.1),

@@ -99,6 +99,9 @@ pub struct Limits {
     pub stored_responses: (usize, usize),
     /// Compiled forms that are kept. Default: 256.
     pub compiled_forms: usize,
+    /// Bytes of the texts of the schemas whose compiled forms are kept; a form takes up to some
+    /// hundred times as much. Default: 1 MiB.
+    pub compiled_text_bytes: usize,
     /// Bytes of masks and tables that are kept between requests. Default: 256 MiB.
     pub mask_bytes: usize,
     /// Bytes of what was read of prompts, kept for others that begin alike. Default: 256 MiB.
@@ -126,6 +129,7 @@ impl Default for Limits {
             drain: Duration::from_secs(30),
             stored_responses: (256, 64 << 20),
             compiled_forms: 256,
+            compiled_text_bytes: 1 << 20,
             mask_bytes: 256 << 20,
             prompt_cache_bytes: 256 << 20,
         }

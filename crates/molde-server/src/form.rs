@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use molde::{Contract, RawJson, close_objects};
@@ -12,6 +13,7 @@ use molde_constraint::{
 use molde_schema::{CompiledSchema, Registry};
 use molde_vocab::{ConstraintError, TokenConstraint, TokenId, TokenMask, Vocabulary};
 
+use crate::config::Limits;
 use crate::fault::{Fault, Kind};
 use crate::request::Tool;
 
@@ -24,6 +26,8 @@ pub(crate) struct CompiledForm {
     /// What it was compiled from: schemas with equal keys are one form.
     key: String,
     schema: Arc<CompiledSchema>,
+    /// Whether it is no longer kept, so that its matchers are not to be kept either.
+    is_forgotten: AtomicBool,
 }
 
 /// Keeps the most recently used forms, and the matchers that are not in use.
@@ -31,11 +35,12 @@ pub(crate) struct CompiledForm {
 pub(crate) struct Forms {
     vocabulary: Arc<Vocabulary>,
     capacity: usize,
+    max_text_bytes: usize,
     /// Most recently used last.
     compiled: Mutex<VecDeque<Arc<CompiledForm>>>,
     idle: Arc<Idle>,
-    hits: std::sync::atomic::AtomicU64,
-    misses: std::sync::atomic::AtomicU64,
+    hits: AtomicU64,
+    misses: AtomicU64,
 }
 
 /// Matchers that are not in use, the most recently used last.
@@ -53,20 +58,21 @@ struct IdleMatcher {
 }
 
 impl Forms {
-    pub(crate) fn new(vocabulary: Arc<Vocabulary>, capacity: usize, max_bytes: usize) -> Self {
+    pub(crate) fn new(vocabulary: Arc<Vocabulary>, limits: &Limits) -> Self {
+        let max_bytes = limits.mask_bytes;
         Self {
             vocabulary,
-            capacity,
+            capacity: limits.compiled_forms,
+            max_text_bytes: limits.compiled_text_bytes,
             compiled: Mutex::default(),
             idle: Arc::new(Idle { max_bytes, matchers: Mutex::default() }),
-            hits: std::sync::atomic::AtomicU64::new(0),
-            misses: std::sync::atomic::AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
         }
     }
 
     /// How often a form was found compiled, and how often it was not.
     pub(crate) fn hits_and_misses(&self) -> (u64, u64) {
-        use std::sync::atomic::Ordering::Relaxed;
         (self.hits.load(Relaxed), self.misses.load(Relaxed))
     }
 
@@ -131,7 +137,6 @@ impl Forms {
         key: &str,
         compile: impl FnOnce() -> Result<CompiledSchema, Fault>,
     ) -> Result<Arc<CompiledForm>, Fault> {
-        use std::sync::atomic::Ordering::Relaxed;
         {
             let mut compiled = lock(&self.compiled);
             if let Some(at) = compiled.iter().position(|form| form.key == key)
@@ -143,12 +148,23 @@ impl Forms {
             }
         }
         self.misses.fetch_add(1, Relaxed);
-        let form = Arc::new(CompiledForm { key: key.to_owned(), schema: Arc::new(compile()?) });
+        let form = Arc::new(CompiledForm {
+            key: key.to_owned(),
+            schema: Arc::new(compile()?),
+            is_forgotten: AtomicBool::new(false),
+        });
         let mut compiled = lock(&self.compiled);
-        if compiled.len() >= self.capacity {
-            compiled.pop_front();
-        }
         compiled.push_back(Arc::clone(&form));
+        let mut text_bytes: usize = compiled.iter().map(|form| form.key.len()).sum();
+        // The newest one stays, however large it is.
+        while compiled.len() > 1
+            && (compiled.len() > self.capacity || text_bytes > self.max_text_bytes)
+            && let Some(oldest) = compiled.pop_front()
+        {
+            text_bytes -= oldest.key.len();
+            oldest.is_forgotten.store(true, Relaxed);
+            lock(&self.idle.matchers).retain(|idle| !Arc::ptr_eq(&idle.form, &oldest));
+        }
         Ok(form)
     }
 
@@ -272,7 +288,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if !self.is_whole || self.prefilled {
+        if !self.is_whole || self.prefilled || self.form.is_forgotten.load(Relaxed) {
             return;
         }
         let mut matcher = match self.inner.take() {
