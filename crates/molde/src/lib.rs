@@ -48,6 +48,7 @@ mod fields;
 mod grounding;
 mod journal;
 mod local;
+mod many;
 mod methods;
 mod numbers;
 mod outcome;

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use molde_infer::{End, GenerateRequest, Interrupt, KvCache, LoadedModel, Message, ModelOptions};
+use molde_infer::{
+    End, GenerateRequest, Interrupt, KvCache, LoadedModel, Message, ModelOptions, SharedSteps,
+};
 use molde_vocab::{TokenId, Vocabulary};
 
 use crate::backend::{Backend, Job, Prefix, Stop, Written};
@@ -16,6 +18,8 @@ const SCORED_TOKENS: usize = 32;
 #[derive(Debug)]
 pub(crate) struct LocalModel {
     loaded: LoadedModel,
+    /// What is written at the same time shares the model's steps.
+    steps: Arc<SharedSteps>,
     context_tokens: usize,
 }
 
@@ -29,7 +33,12 @@ impl LocalModel {
     ) -> Result<Self, MoldeError> {
         let loaded = LoadedModel::load_unless(path, options, interrupt)?;
         let own = loaded.model.config().context_tokens;
-        Ok(Self { loaded, context_tokens: context_tokens.map_or(own, |limit| limit.min(own)) })
+        let steps = Arc::new(SharedSteps::new(Arc::clone(&loaded.model)));
+        Ok(Self {
+            loaded,
+            steps,
+            context_tokens: context_tokens.map_or(own, |limit| limit.min(own)),
+        })
     }
 }
 
@@ -60,13 +69,15 @@ impl Backend for LocalModel {
         if !tokens.is_empty() {
             self.loaded.model.prefill(tokens, &mut cache, &control.interrupt)?;
         }
-        Ok(Arc::new(LocalPrefix { loaded: self.loaded.clone(), cache }))
+        let (loaded, steps) = (self.loaded.clone(), Arc::clone(&self.steps));
+        Ok(Arc::new(LocalPrefix { loaded, steps, cache }))
     }
 }
 
 #[derive(Debug)]
 struct LocalPrefix {
     loaded: LoadedModel,
+    steps: Arc<SharedSteps>,
     cache: KvCache,
 }
 
@@ -76,8 +87,7 @@ impl Prefix for LocalPrefix {
             interrupt: job.control.interrupt.clone(),
             ..GenerateRequest::new(job.prompt.to_vec(), job.max_tokens)
         };
-        let generation = molde_infer::generate(
-            &self.loaded.model,
+        let generation = self.steps.generate(
             &self.loaded.tokenizer,
             &request,
             &mut self.cache.clone(),
@@ -105,6 +115,7 @@ impl Prefix for LocalPrefix {
                     + generation.timings.mask,
                 prefill: generation.timings.prefill,
                 decode: generation.timings.decode,
+                head: generation.timings.head,
                 mask: generation.timings.mask,
             },
         })

@@ -52,12 +52,14 @@ impl Usage {
 /// Wall time spent on one answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Timings {
-    /// From the call to the return. At least the sum of the others.
+    /// From the call to the return. At least the sum of reading, writing and the constraint's work.
     pub total: Duration,
     /// Reading the prompt. Includes the shared prefix in the call that computes it.
     pub prefill: Duration,
     /// The model's work while it writes the answer.
     pub decode: Duration,
+    /// The part of both that was spent in the output head.
+    pub head: Duration,
     /// The constraint's work: masks, forced tokens, keeping up with what was written.
     pub mask: Duration,
 }
@@ -67,6 +69,7 @@ impl Timings {
         self.total += other.total;
         self.prefill += other.prefill;
         self.decode += other.decode;
+        self.head += other.head;
         self.mask += other.mask;
     }
 }

@@ -68,6 +68,26 @@ fn every_answer_of_untrained_weights_validates() {
 }
 
 #[test]
+fn documents_that_are_read_at_the_same_time_have_the_answers_of_one_at_a_time() {
+    let engine = engine(3);
+    let extractor = engine.extractor(SCHEMA).max_tokens(120).build().expect("a supported schema");
+    let documents: Vec<&str> = DOCUMENTS.iter().chain(&[" "]).chain(&DOCUMENTS).copied().collect();
+    let text = |outcome: &Result<molde::Outcome<molde::RawJson>, MoldeError>| {
+        outcome.as_ref().map(|outcome| outcome.text.clone()).map_err(ToString::to_string)
+    };
+    let expected: Vec<_> =
+        documents.iter().map(|document| text(&extractor.extract(document))).collect();
+    for concurrency in [1, 4, 50] {
+        let concurrency = std::num::NonZeroUsize::new(concurrency).expect("not zero");
+        let outcomes = extractor.extract_many(&documents, concurrency);
+        assert_eq!(outcomes.iter().map(text).collect::<Vec<_>>(), expected);
+        assert!(matches!(outcomes[5], Err(MoldeError::EmptyDocument)));
+    }
+    let one = std::num::NonZeroUsize::MIN;
+    assert!(extractor.extract_many::<&str>(&[], one).is_empty());
+}
+
+#[test]
 fn the_shared_prefix_changes_no_answer() {
     let engine = engine(2);
     let shared = engine.extractor(SCHEMA).build().expect("a supported schema");
