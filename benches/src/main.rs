@@ -1,6 +1,7 @@
 //! The benchmarks, which are also tools to work with.
 //!
-//! `classify` measures the classifier; `decode` times the model; `lesson` extracts by every method and
+//! `classify` measures the classifier; `decode` times the model; `extract-speed` times extractions,
+//! beside a server if one is named; `lesson` extracts by every method and
 //! compares validity, correctness and time; `maskbench` times masks beside llguidance and checks
 //! every instance; `soundness` walks at random and has an independent validator judge the texts;
 //! `complete` writes every valid instance in each style; `fuzz` walks through schemas made of random
@@ -16,6 +17,7 @@ mod data;
 mod decode;
 mod distribution;
 mod engine;
+mod extract_speed;
 mod fuzz;
 mod hostile;
 mod lesson;
@@ -48,6 +50,8 @@ enum Command {
     Lesson(lesson::Arguments),
     /// Times the model: prompts, tokens, batches, beside the machine's limits and a baseline.
     Decode(decode::Arguments),
+    /// Times extractions, freely and under the mask, beside a server of OpenAI's interface.
+    ExtractSpeed(extract_speed::Arguments),
     /// Times masks over MaskBench files, beside llguidance, and checks every instance.
     Maskbench(maskbench::Arguments),
     /// Walks at random through the masks and validates what comes out.
@@ -71,6 +75,7 @@ fn main() -> anyhow::Result<()> {
         Command::Classify(arguments) => classify::run(&arguments),
         Command::Lesson(arguments) => lesson::run(&arguments),
         Command::Decode(arguments) => decode::run(&arguments),
+        Command::ExtractSpeed(arguments) => extract_speed::run(&arguments),
         Command::Maskbench(arguments) => maskbench::run(&arguments),
         Command::Soundness(arguments) => soundness::run(&arguments),
         Command::Complete(arguments) => complete::run(&arguments),

@@ -1,6 +1,6 @@
 //! The benchmark of extraction: what constraining buys, on the same documents, by every method.
 
-mod documents;
+pub(crate) mod documents;
 mod figures;
 mod page;
 mod record;
@@ -13,7 +13,7 @@ use anyhow::{Context, ensure};
 
 pub(crate) use documents::Random;
 use record::Record;
-pub(crate) use run::load_engine;
+pub(crate) use run::{SCHEMA, load_engine, template};
 
 /// What the lesson command is asked to do.
 #[derive(Debug, clap::Args)]

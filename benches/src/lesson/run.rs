@@ -22,7 +22,7 @@ use super::record::{
 use super::stats::{paired, wilson};
 
 /// The contract: quarter, year and range of the revenue forecast. As Pydantic writes it.
-const SCHEMA: &str = include_str!("forecast.schema.json");
+pub(crate) const SCHEMA: &str = include_str!("forecast.schema.json");
 
 /// The methods of the table, in its order.
 const METHODS: [&str; 7] = [
@@ -51,7 +51,7 @@ fn rules() -> [FieldRule; 2] {
     [FieldRule::all_or_none(["bajo", "alto"]), FieldRule::less_or_equal("bajo", "alto")]
 }
 
-fn template(shown: Shown) -> PromptTemplate {
+pub(crate) fn template(shown: Shown) -> PromptTemplate {
     PromptTemplate::new(Language::Spanish)
         .instructions("Extrae la previsión de ventas del trimestre siguiente.")
         .conventions("Importes en millones de USD, sin separador de miles (1 billion = 1000).")
