@@ -76,12 +76,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .max_tokens(arguments.max_tokens)
         .build()?;
     let server = arguments.openai.as_deref().map(Server::new);
-    let mut ways = vec![("free", Form::Free), ("constrained", Form::Constrained)];
+    let ways = [("free", Form::Free), ("constrained", Form::Constrained)];
     let mut report = json!({ "model": model.id, "documents": texts.len() });
     println!("{}, {} documents of the lesson, milliseconds a document", model.id, texts.len());
     let mut alone: Vec<Vec<String>> = Vec::new();
     for &concurrency in &arguments.concurrency {
-        for (index, &mut (name, form)) in ways.iter_mut().enumerate() {
+        for (index, &(name, form)) in ways.iter().enumerate() {
             let ours =
                 |text: &str| -> anyhow::Result<Answer> { own_answer(&extractor, text, form) };
             let theirs = |text: &str| -> anyhow::Result<Answer> {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Answer;
 
 /// An answer that takes longer is a failure of the run.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_mins(5);
 
 pub(super) struct Server {
     agent: ureq::Agent,

@@ -215,9 +215,7 @@ impl Loader<'_> {
                     self.occurrences
                         .push(occurrence(Verdict::Annotation("says nothing about validity")));
                 }
-                Treatment::Validation
-                    if !validates && !(asserts_formats && keyword == "format") =>
-                {
+                Treatment::Validation if !(validates || asserts_formats && keyword == "format") => {
                     self.occurrences
                         .push(occurrence(Verdict::Annotation("not in the vocabularies in use")));
                 }
