@@ -12,11 +12,11 @@
 //! ```
 //!
 //! # Invariants
-//! - A dialect only translates. What a request means is in [`request`], and is the same for all.
+//! - A dialect only translates. What a request means is in `request`, and is the same for all.
 //! - What cannot be enforced is a 400 before anything is generated; nothing is enforced less than
 //!   it was asked for.
-//! - There is one error type, [`fault::Fault`], and one file that writes it in each dialect.
-//! - A client that is gone stops its generation: [`run::Run`] cancels when it is dropped.
+//! - There is one error type, `fault::Fault`, and one file that writes it in each dialect.
+//! - A client that is gone stops its generation: `run::Run` cancels when it is dropped.
 //! - A panic while a request is prepared or generated ends that request with 500.
 //! - Neither prompts nor answers are logged, unless the configuration asks for it.
 //!
