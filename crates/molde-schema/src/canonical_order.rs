@@ -3,9 +3,9 @@
 //! Under [`Order::Schema`](crate::Order) an object is written declared names first, by their first
 //! appearance in the schema, then required names that are not declared, then the rest. Where the
 //! schema has alternatives, each has its own order, and which of them a value satisfies is for the
-//! automaton to say: the text is written in the order of the first alternative that is still open,
-//! and read by the automaton at the same time; where that ends in a dead state, the next choice is
-//! tried.
+//! automaton to say: an object is written in the order of each alternative that is open, the text is
+//! read by the automaton at the same time, and what ends in a dead state is dropped. Ways that lead
+//! to the same state are one.
 //!
 //! ```text
 //! schema   anyOf [ {"a", "b"}, {"b", "a", "c"} ]         value  {"c": 0, "a": 1, "b": 2}
@@ -17,12 +17,15 @@ use std::sync::Arc;
 use crate::document::{Document, Value, ValueId};
 use crate::error::SchemaError;
 use crate::goal::ObjectShape;
-use crate::options::{Limits, Order, Style};
+use crate::options::{CompileOptions, Limits, Order, Style};
 use crate::text::quoted;
-use crate::{CompiledSchema, DEAD, SchemaAutomaton};
+use crate::{CompiledSchema, DEAD, SchemaAutomaton, UNDECIDED};
 
-/// Texts tried at most for one value: a value with so many wrong turns is written as it came.
-const MAX_ATTEMPTS: usize = 64;
+/// Ways to write a value that are kept side by side.
+const MAX_WAYS: usize = 64;
+
+/// Objects written at most for one value; beyond that it is written as its first alternative has it.
+const MAX_OBJECTS: usize = 20_000;
 
 impl CompiledSchema {
     /// A JSON text rewritten as this schema has it written: members in canonical order, separators
@@ -40,149 +43,145 @@ impl CompiledSchema {
     /// [`Limits::schema_depth`](crate::Limits::schema_depth).
     ///
     /// # Complexity
-    /// One reading of the text for each alternative that has to be tried, at most 64.
+    /// One reading of each object for each order in which alternatives that are open write it.
     pub fn canonical_order(&self, text: &str) -> Result<String, SchemaError> {
         let options = self.options();
         let limits = Limits { schema_bytes: usize::MAX, ..options.limits };
         let document = Document::parse(text, &limits)?;
-        let mut writer = Writer {
-            document: &document,
-            automaton: SchemaAutomaton::from_goals(self.goals().clone()),
-            style: options.style,
-            order: options.order,
-            state: DEAD,
-            text: Vec::new(),
-            choices: Vec::new(),
-            next: 0,
-        };
-        let mut first = None;
-        for _ in 0..MAX_ATTEMPTS {
-            writer.write();
-            if writer.automaton.is_accepting(writer.state) {
-                first = None;
-                break;
-            }
-            first.get_or_insert_with(|| writer.text.clone());
-            if !writer.next_choices() {
-                break;
-            }
-        }
-        let text = first.unwrap_or(writer.text);
+        let automaton = SchemaAutomaton::from_goals(self.goals().clone());
+        let start = Way { state: automaton.start(), text: Vec::new() };
+        let mut writer =
+            Writer { document: &document, automaton, options, objects: 0, all_ways: true };
+        let ways = writer.write_value(document.root(), vec![start.clone()]);
+        let accepted = ways.into_iter().find(|way| writer.automaton.is_accepting(way.state));
+        let way = accepted.or_else(|| {
+            writer.all_ways = false;
+            writer.write_value(document.root(), vec![start]).pop()
+        });
+        let text = way.map_or_else(Vec::new, |way| way.text);
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }
 
-/// Which of several orders was taken for one object, of how many.
-struct Choice {
-    taken: usize,
-    count: usize,
+/// A text that was written so far, and the state after it.
+#[derive(Clone)]
+struct Way {
+    state: u32,
+    text: Vec<u8>,
 }
 
 struct Writer<'a> {
     document: &'a Document,
     automaton: SchemaAutomaton,
-    style: Style,
-    order: Order,
-    state: u32,
-    text: Vec<u8>,
-    /// The choices of this attempt, in the order in which the objects come up.
-    choices: Vec<Choice>,
-    /// How many of them have been used.
-    next: usize,
+    options: &'a CompileOptions,
+    /// Objects written so far.
+    objects: usize,
+    /// Whether each alternative is tried and what is dead is left; otherwise the first is followed,
+    /// dead or not.
+    all_ways: bool,
 }
 
 impl Writer<'_> {
-    /// Writes the whole value with the choices as they are, and first ones for what is new.
-    fn write(&mut self) {
-        self.state = self.automaton.start();
-        self.text.clear();
-        self.next = 0;
-        self.write_value(self.document.root());
-    }
-
-    /// Moves on to the next combination, the last choice first; `false` if there is none.
-    fn next_choices(&mut self) -> bool {
-        while let Some(last) = self.choices.last_mut() {
-            last.taken += 1;
-            if last.taken < last.count {
-                return true;
-            }
-            self.choices.pop();
-        }
-        false
-    }
-
+    /// Every way to go on with a value, one for each state.
+    ///
     /// Nesting is bounded by the limit on the depth of a document.
-    fn write_value(&mut self, id: ValueId) {
+    fn write_value(&mut self, id: ValueId, mut ways: Vec<Way>) -> Vec<Way> {
         let document = self.document;
         match document.get(id) {
-            Value::Null => self.put(b"null"),
-            Value::Boolean(value) => self.put(if *value { b"true" } else { b"false" }),
-            Value::Number(number) => self.put(number.as_bytes()),
-            Value::String(string) => self.put(&quoted(string)),
+            Value::Null => self.put(&mut ways, b"null"),
+            Value::Boolean(value) => {
+                self.put(&mut ways, if *value { b"true" } else { b"false" });
+            }
+            Value::Number(number) => self.put(&mut ways, number.as_bytes()),
+            Value::String(string) => self.put(&mut ways, &quoted(string)),
             Value::Array(items) => {
-                self.put(b"[");
+                self.put(&mut ways, b"[");
                 for (index, &item) in items.iter().enumerate() {
-                    self.separate(index);
-                    self.write_value(item);
+                    self.separate(&mut ways, index);
+                    ways = self.write_value(item, ways);
                 }
-                self.put(b"]");
+                self.put(&mut ways, b"]");
             }
             Value::Object(members) => {
-                self.put(b"{");
-                let written: Vec<&str> = members.keys().map(String::as_str).collect();
-                for (index, at) in self.member_order(&written).into_iter().enumerate() {
-                    self.separate(index);
-                    let Some((name, &value)) = members.get_index(at) else { continue };
-                    self.put(&quoted(name));
-                    self.put(if self.style == Style::Spaced { b": " } else { b":" });
-                    self.write_value(value);
+                self.put(&mut ways, b"{");
+                let names: Vec<&str> = members.keys().map(String::as_str).collect();
+                let mut after: Vec<Way> = Vec::new();
+                for way in ways {
+                    for order in self.member_orders(way.state, &names) {
+                        self.objects += 1;
+                        if self.all_ways && self.objects > MAX_OBJECTS {
+                            return Vec::new();
+                        }
+                        let mut ways = vec![way.clone()];
+                        for (index, at) in order.into_iter().enumerate() {
+                            self.separate(&mut ways, index);
+                            let Some((name, &value)) = members.get_index(at) else { continue };
+                            self.put(&mut ways, &quoted(name));
+                            self.put(&mut ways, if self.is_spaced() { b": " } else { b":" });
+                            ways = self.write_value(value, ways);
+                            if ways.is_empty() {
+                                break;
+                            }
+                        }
+                        self.put(&mut ways, b"}");
+                        for way in ways {
+                            let is_new = after.iter().all(|known| known.state != way.state);
+                            if is_new && after.len() < MAX_WAYS {
+                                after.push(way);
+                            }
+                        }
+                    }
                 }
-                self.put(b"}");
+                ways = after;
             }
         }
+        ways
     }
 
-    fn separate(&mut self, index: usize) {
+    fn is_spaced(&self) -> bool {
+        self.options.style == Style::Spaced
+    }
+
+    fn separate(&mut self, ways: &mut Vec<Way>, index: usize) {
         if index > 0 {
-            self.put(if self.style == Style::Spaced { b", " } else { b"," });
+            self.put(ways, if self.is_spaced() { b", " } else { b"," });
         }
     }
 
-    fn put(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.text.push(byte);
-            self.state = self.automaton.step(self.state, byte);
-            if byte == b'"' {
-                self.state = self.automaton.settle(self.state, &self.text);
-            }
-        }
-    }
-
-    /// The order of the members of the object that was just opened, as indices of `names`.
-    fn member_order(&mut self, names: &[&str]) -> Vec<usize> {
-        if self.order == Order::Any {
-            return (0..names.len()).collect();
-        }
-        let mut orders: Vec<Vec<usize>> = Vec::new();
-        for shape in self.automaton.opened_objects(self.state) {
-            let order = order_in(&shape, names);
-            if !orders.contains(&order) {
-                orders.push(order);
-            }
-        }
-        let taken = match orders.len() {
-            0 => return (0..names.len()).collect(),
-            1 => 0,
-            count => {
-                if self.next == self.choices.len() {
-                    self.choices.push(Choice { taken: 0, count });
+    /// Goes on with some bytes; what is dead then is no way.
+    fn put(&mut self, ways: &mut Vec<Way>, bytes: &[u8]) {
+        for way in ways.iter_mut() {
+            for &byte in bytes {
+                way.text.push(byte);
+                way.state = self.automaton.step(way.state, byte);
+                if byte == b'"' {
+                    way.state = self.automaton.settle(way.state, &way.text);
                 }
-                self.next += 1;
-                self.choices[self.next - 1].taken.min(count - 1)
             }
-        };
-        orders.swap_remove(taken)
+        }
+        if self.all_ways {
+            ways.retain(|way| way.state != DEAD && way.state != UNDECIDED);
+        }
+    }
+
+    /// The orders of the members of an object that was just opened, as indices of `names`.
+    fn member_orders(&mut self, state: u32, names: &[&str]) -> Vec<Vec<usize>> {
+        let mut orders: Vec<Vec<usize>> = Vec::new();
+        if self.options.order == Order::Schema {
+            for shape in self.automaton.opened_objects(state) {
+                let order = order_in(&shape, names);
+                if !orders.contains(&order) {
+                    orders.push(order);
+                }
+            }
+        }
+        if orders.is_empty() {
+            orders.push((0..names.len()).collect());
+        }
+        if !self.all_ways {
+            orders.truncate(1);
+        }
+        orders
     }
 }
 
@@ -232,6 +231,23 @@ mod tests {
         );
         // No alternative: in the order of the first.
         assert_eq!(ordered(schema, r#"{"b":1,"a":null}"#), r#"{"a": null, "b": 1}"#);
+    }
+
+    #[test]
+    fn an_alternative_that_many_others_stand_before_is_found() {
+        let item = r#"{"anyOf": [{"properties": {"p": true, "q": true}},
+                                 {"properties": {"q": {"type": "integer"}, "p": true}}]}"#;
+        let schema = format!(
+            r#"{{"anyOf": [
+                {{"properties": {{"items": {{"items": {item}}}, "kind": {{"const": 1}}}}}},
+                {{"properties": {{"kind": {{"const": 2}}, "items": {{"items": {item}}}}}}}]}}"#
+        );
+        let items = vec![r#"{"q": 1, "p": 2}"#; 12].join(", ");
+        let expected = vec![r#"{"p": 2, "q": 1}"#; 12].join(", ");
+        assert_eq!(
+            ordered(&schema, &format!(r#"{{"items": [{items}], "kind": 2}}"#)),
+            format!(r#"{{"kind": 2, "items": [{expected}]}}"#)
+        );
     }
 
     #[test]
