@@ -242,8 +242,8 @@ mod tests {
                 {{"properties": {{"items": {{"items": {item}}}, "kind": {{"const": 1}}}}}},
                 {{"properties": {{"kind": {{"const": 2}}, "items": {{"items": {item}}}}}}}]}}"#
         );
-        let items = vec![r#"{"q": 1, "p": 2}"#; 12].join(", ");
-        let expected = vec![r#"{"p": 2, "q": 1}"#; 12].join(", ");
+        let items = [r#"{"q": 1, "p": 2}"#; 12].join(", ");
+        let expected = [r#"{"p": 2, "q": 1}"#; 12].join(", ");
         assert_eq!(
             ordered(&schema, &format!(r#"{{"items": [{items}], "kind": 2}}"#)),
             format!(r#"{{"kind": 2, "items": [{expected}]}}"#)
