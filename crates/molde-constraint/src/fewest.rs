@@ -54,18 +54,10 @@ impl<A: ByteAutomaton> StateTable<A> {
                 if tokens - 1 + self.least_for_forced(from) >= most {
                     continue;
                 }
-                // To look at what a state allows costs a step for each token, whatever comes of it.
-                if *steps == 0 {
-                    return None;
-                }
-                let ends = self.token_ends(from);
-                *steps = steps.saturating_sub(ends.len());
-                for (token, after) in ends {
+                for (token, after) in self.token_ends(from) {
                     // What only the text tells is recorded byte by byte.
                     let asks = after.is_none_or(|after| self.automaton.needs_settling(after));
-                    if asks {
-                        *steps = steps.checked_sub(SETTLE_STEPS)?;
-                    }
+                    *steps = steps.checked_sub(if asks { SETTLE_STEPS } else { 1 })?;
                     let after = match after {
                         Some(after) if !asks => after,
                         _ => {
