@@ -40,7 +40,6 @@ mod canonical;
 mod choices;
 mod completion;
 mod explain;
-mod fewest;
 mod masks;
 mod matcher;
 mod options;

@@ -217,15 +217,14 @@ impl<A: ByteAutomaton + Send> TokenConstraint for Matcher<A> {
         if self.table.canonical_token(state).is_some_and(|expected| expected != token) {
             return false;
         }
-        let mut steps = self.table.options.limits.max_completion_steps;
-        self.table.completes_within(after, &self.text, token, remaining_tokens, &mut steps)
+        self.table.completes_within(after, &self.text, token, remaining_tokens)
     }
 
     fn completion_tokens(&mut self) -> usize {
         if self.ended {
             return 0;
         }
-        self.table.least_tokens(self.state(), &self.text).unwrap_or(usize::MAX)
+        self.table.completion_with(self.state(), &self.text).unwrap_or(usize::MAX)
     }
 
     fn accept(&mut self, token: TokenId) -> Result<(), ConstraintError> {

@@ -12,8 +12,8 @@ pub enum Segmentation {
     Canonical,
 }
 
-/// What a matcher may hold and try. Exceeding a limit of what it holds drops caches between two
-/// tokens and never changes a mask: it costs the time to compute again.
+/// What a matcher may hold. Exceeding a limit drops caches between two tokens and never changes a
+/// mask: it costs the time to compute again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Heap bytes of the masks and other facts kept for each state. Default: 64 MiB.
@@ -21,19 +21,11 @@ pub struct Limits {
     /// Heap bytes of the automaton's tables, as it estimates them. Default: 128 MiB. If the states
     /// of the current sequence alone take more than half of it, twice what they take.
     pub max_automaton_bytes: usize,
-    /// Tokens that are tried from some state to find a completion of fewer tokens than a shortest
-    /// text has, where the budget asks for one. Default: 50,000, about 2 ms. Beyond it a completion
-    /// is counted as the shortest text: enough, but perhaps not the least.
-    pub max_completion_steps: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self {
-            max_cache_bytes: 64 << 20,
-            max_automaton_bytes: 128 << 20,
-            max_completion_steps: 50_000,
-        }
+        Self { max_cache_bytes: 64 << 20, max_automaton_bytes: 128 << 20 }
     }
 }
 

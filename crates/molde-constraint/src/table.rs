@@ -47,8 +47,6 @@ pub(crate) struct Facts {
     pub(crate) canonical: Option<Canonical>,
     pub(crate) continuations: Option<Arc<[String]>>,
     pub(crate) completion: Option<Completion>,
-    /// Whether a completion of fewer tokens was looked for.
-    pub(crate) is_least: bool,
     pub(crate) completion_start: Option<Arc<[u8]>>,
 }
 
@@ -107,7 +105,7 @@ impl<A: ByteAutomaton> StateTable<A> {
     }
 
     /// The mask of a live state, as far as it tells by itself.
-    pub(crate) fn state_mask(&mut self, state: StateId) -> StateMask {
+    fn state_mask(&mut self, state: StateId) -> StateMask {
         let Some(token) = self.canonical_token(state) else { return self.plain_mask(state) };
         if let Some(Facts { mask: Some(known), .. }) = self.facts.get(&state) {
             return known.clone();
@@ -128,74 +126,56 @@ impl<A: ByteAutomaton> StateTable<A> {
         remaining: usize,
     ) -> TokenMask {
         let mut set = TokenSet::new(self.vocabulary.len());
-        let mut steps = self.options.limits.max_completion_steps;
         if let Some(token) = self.canonical_token(state) {
             if matches!(self.step_token(state, token), Some(Step::To(end))
-                if self.completes_within(end, text, token, remaining, &mut steps))
+                if self.completes_within(end, text, token, remaining))
             {
                 set.insert(token);
             }
             return set.into_mask();
         }
+        let vocabulary = Arc::clone(&self.vocabulary);
+        let mut walk = EndsWalk { automaton: &mut self.automaton, ends: Vec::new() };
+        vocabulary.trie().walk_guided(&mut walk, state, &mut self.guided_stack);
         // Many tokens lead to the same state, and what completes it mostly depends on nothing else.
         let mut known: FxHashMap<StateId, Option<bool>> = FxHashMap::default();
-        for (token, end) in self.ends(state) {
+        for (token, end) in walk.ends {
             let fits = if let Some(&fits) = known.get(&end) {
                 fits
             } else {
-                let counted = self.completion_tokens(end).is_some();
-                let fits =
-                    counted.then(|| self.completes_within(end, text, token, remaining, &mut steps));
+                let fits = self.completion_tokens(end).map(|tokens| tokens < remaining);
                 known.insert(end, fits);
                 fits
             };
-            if fits.unwrap_or_else(|| {
-                self.completes_text_within(end, text, token, remaining, &mut steps)
-            }) {
+            if fits.unwrap_or_else(|| self.completes_text_within(end, text, token, remaining)) {
                 set.insert(token);
             }
         }
         for &token in &*self.state_mask(state).ask {
             if matches!(self.step_text(state, text, token), Some(Step::To(end))
-                if self.completes_within(end, text, token, remaining, &mut steps))
+                if self.completes_within(end, text, token, remaining))
             {
                 set.insert(token);
             }
         }
         if self.automaton.is_accepting(state) {
-            self.vocabulary.end_of_turn().iter().for_each(|&token| set.insert(token));
+            vocabulary.end_of_turn().iter().for_each(|&token| set.insert(token));
         }
         set.into_mask()
     }
 
-    /// Every token that leads from `state` to a live state as far as the state tells, with that
-    /// state, not settled.
-    pub(crate) fn ends(&mut self, state: StateId) -> Vec<(TokenId, StateId)> {
-        let vocabulary = Arc::clone(&self.vocabulary);
-        let mut walk = EndsWalk { automaton: &mut self.automaton, ends: Vec::new() };
-        vocabulary.trie().walk_guided(&mut walk, state, &mut self.guided_stack);
-        walk.ends
-    }
-
     /// Whether `token`, which leads from `text` to `end`, and a completion from there fit into
-    /// `remaining`. At most `steps` are taken to find one of fewer tokens than the shortest text,
-    /// and subtracted.
+    /// `remaining`.
     pub(crate) fn completes_within(
         &mut self,
         end: StateId,
         text: &[u8],
         token: TokenId,
         remaining: usize,
-        steps: &mut usize,
     ) -> bool {
         match self.completion_tokens(end) {
-            Some(tokens) if tokens < remaining => true,
-            Some(_) if self.is_least(end) => false,
-            Some(_) => {
-                let text = [text, self.vocabulary.token_bytes(token).unwrap_or_default()].concat();
-                self.fewer_tokens(end, &text, remaining, steps).is_some()
-            }
-            None => self.completes_text_within(end, text, token, remaining, steps),
+            Some(tokens) => tokens < remaining,
+            None => self.completes_text_within(end, text, token, remaining),
         }
     }
 
@@ -206,42 +186,16 @@ impl<A: ByteAutomaton> StateTable<A> {
         text: &[u8],
         token: TokenId,
         remaining: usize,
-        steps: &mut usize,
     ) -> bool {
-        let text = [text, self.vocabulary.token_bytes(token).unwrap_or_default()].concat();
+        let bytes = self.vocabulary.token_bytes(token).unwrap_or_default();
+        let text = [text, bytes].concat();
         let end = self.automaton.settle(end, &text);
-        if !end.is_live() {
-            return false;
-        }
-        match self.completion_with(end, &text) {
-            Some(tokens) if tokens < remaining => true,
-            Some(_) if self.is_least(end) => false,
-            Some(_) => self.fewer_tokens(end, &text, remaining, steps).is_some(),
-            None => false,
-        }
+        end.is_live() && self.completion_with(end, &text).is_some_and(|tokens| tokens < remaining)
     }
 
-    /// The number of tokens that complete `text`, which leads to the live state `state`: the least,
-    /// unless the limit is reached; `None` if the vocabulary cannot spell it.
-    pub(crate) fn least_tokens(&mut self, state: StateId, text: &[u8]) -> Option<usize> {
-        let tokens = self.completion_with(state, text)?;
-        if self.is_least(state) {
-            return Some(tokens);
-        }
-        let mut steps = self.options.limits.max_completion_steps;
-        let fewer = self.fewer_tokens(state, text, tokens, &mut steps);
-        self.facts_mut(state).is_least = true;
-        fewer.or(Some(tokens))
-    }
-
-    /// Whether nothing more can be found out about the count of a state.
-    fn is_least(&self, state: StateId) -> bool {
-        self.facts.get(&state).is_some_and(|facts| facts.is_least)
-    }
-
-    /// The number of tokens of a shortest text that completes `text`, which leads to a live state;
-    /// `None` if the vocabulary cannot spell it.
-    fn completion_with(&mut self, state: StateId, text: &[u8]) -> Option<usize> {
+    /// The number of tokens that complete `text`, which leads to a live state; `None` if the
+    /// vocabulary cannot spell it.
+    pub(crate) fn completion_with(&mut self, state: StateId, text: &[u8]) -> Option<usize> {
         self.completion_tokens(state).or_else(|| self.completion_by_text(state, text))
     }
 
@@ -319,12 +273,7 @@ impl<A: ByteAutomaton> StateTable<A> {
             self.automaton_threshold =
                 self.options.limits.max_automaton_bytes.max(2 * self.automaton.memory_usage());
         } else if self.cache_bytes > self.options.limits.max_cache_bytes {
-            // What was promised last stays, also where it was found within a limit.
-            let promised = history.last().map(|&state| (state, self.completion_plan(state)));
             self.clear_facts();
-            if let Some((state, plan)) = promised {
-                self.restore_completion_plan(state, &plan);
-            }
         }
     }
 

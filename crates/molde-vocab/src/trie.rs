@@ -292,19 +292,6 @@ impl TokenTrie {
         })
     }
 
-    /// Whether some text begins with `bytes` or is equal to them.
-    ///
-    /// # Complexity
-    /// At most 256 nodes are looked at for each byte.
-    pub fn has_prefix(&self, bytes: &[u8]) -> bool {
-        let mut siblings = 0..self.nodes.len();
-        bytes.iter().all(|&byte| {
-            let found = self.child(siblings.clone(), byte);
-            siblings = found.map_or(0..0, |index| index + 1..index + self.nodes[index].subtree());
-            found.is_some()
-        })
-    }
-
     /// The heap bytes held.
     pub fn memory_usage(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
