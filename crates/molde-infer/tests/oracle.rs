@@ -35,7 +35,7 @@ fn rounding(dtype: TinyDtype) -> (Deviation, Deviation) {
         TinyDtype::Q5_1 => ((0.106, 0.0110), (0.115, 0.0045)),
         TinyDtype::Q4K => ((0.141, 0.0250), (0.180, 0.0963)),
         TinyDtype::Q5K => ((0.163, 0.0435), (0.186, 0.1085)),
-        TinyDtype::Q6K => ((0.111, 0.0151), (0.183, 0.0176)),
+        TinyDtype::Q6K => ((0.111, 0.0151), (0.206, 0.0233)),
     }
 }
 
