@@ -25,12 +25,6 @@ const TEST_MODEL: &str = "qwen2.5-coder-0.5b-instruct-q4_k_m";
 /// Random strings on which two tokenizers are compared.
 const TOKENIZER_STRINGS: &str = "10000";
 
-/// How long schemas are made of random bytes.
-const FUZZ_SECONDS: &str = "60";
-
-/// Time of a hostile schema in this build, which is slower than the one that is shipped.
-const HOSTILE_MILLIS: &str = "5000";
-
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -74,14 +68,6 @@ fn check() -> Result<()> {
             .args(["test", "--workspace"])
             .env("MOLDE_TEST_PYTHON", &python)
             .env("MOLDE_TEST_MODEL", &weights),
-    )?;
-    step(
-        "random schemas",
-        Command::new(beside("molde-bench")?).args(["fuzz", "--seconds", FUZZ_SECONDS]),
-    )?;
-    step(
-        "hostile schemas",
-        Command::new(beside("molde-bench")?).args(["hostile", "--millis", HOSTILE_MILLIS]),
     )?;
     step(
         "reference tools",
